@@ -1,0 +1,1 @@
+"""The HTTP JSON API of one queue manager."""

@@ -1,0 +1,1 @@
+"""The Python client library over the API."""

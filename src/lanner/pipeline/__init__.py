@@ -1,0 +1,1 @@
+"""Everything that needs pyspark. A queue manager never imports it."""

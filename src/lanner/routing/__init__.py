@@ -1,0 +1,1 @@
+"""MS-MQBR as pure functions over the model."""
