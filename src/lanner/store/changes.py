@@ -1,0 +1,86 @@
+"""What one operation wants to be true: its rows, and what happens when they are, or are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from lanner.model.errors import LannerError
+from lanner.store.codec import ContentRow, MessageRow
+
+__all__ = ["Changes", "HistoryValues", "QueueRow"]
+
+QueueRow: TypeAlias = tuple[int, str, str, int | None, bytes, bytes | None]
+"""id, kind, path, parent, record, security."""
+
+HistoryValues: TypeAlias = list[object]
+"""A history row by the columns of ``HistoryRow``; the writer puts the LSN into its first place."""
+
+
+class Changes:
+    """A set of rows that become durable together, or not at all.
+
+    ``on_applied`` callbacks run on the event loop in the order in which the sets were submitted, as
+    soon as the commit is safe; ``on_failed`` callbacks run instead when nothing was kept. They run
+    whether or not anybody still waits for the operation.
+    """
+
+    __slots__ = (
+        "contents",
+        "deletes",
+        "error",
+        "history",
+        "messages",
+        "meta",
+        "on_applied",
+        "on_failed",
+        "outcomes",
+        "queue_deletes",
+        "queues",
+        "state",
+        "state_deletes",
+        "updates",
+    )
+
+    def __init__(self) -> None:
+        self.queues: list[QueueRow] = []
+        self.messages: list[MessageRow] = []
+        self.contents: list[ContentRow] = []
+        self.updates: list[tuple[int, int, float | None, int, int]] = []
+        """queue, class, expires, aborts, lookup."""
+        self.deletes: list[tuple[int]] = []
+        self.outcomes: list[tuple[str, bytes, float]] = []
+        self.state: list[tuple[str, str, bytes]] = []
+        self.state_deletes: list[tuple[str, str]] = []
+        self.meta: list[tuple[str, object]] = []
+        self.queue_deletes: list[tuple[int]] = []
+        self.history: list[HistoryValues] = []
+        self.error: LannerError | None = None
+        """Why nothing was kept, once that is known."""
+        self.on_applied: list[Callable[[], None]] = []
+        self.on_failed: list[Callable[[], None]] = []
+
+    def is_durable(self) -> bool:
+        """Whether anything but history is in it: history alone is nothing to wait for."""
+        return bool(
+            self.queues
+            or self.messages
+            or self.updates
+            or self.deletes
+            or self.outcomes
+            or self.state
+            or self.state_deletes
+            or self.meta
+            or self.queue_deletes
+        )
+
+    def row_count(self) -> int:
+        """How much of a group this takes up."""
+        return (
+            len(self.messages)
+            + len(self.updates)
+            + len(self.deletes)
+            + len(self.history)
+            + len(self.queues)
+            + 1
+        )

@@ -1,0 +1,154 @@
+"""Opening the file: the lock, the pragmas, the checks, and what SQLite's errors mean."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from pathlib import Path
+
+from lanner.model.errors import (
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+    StoreInUseError,
+    StoreTooNewError,
+)
+from lanner.store import schema
+
+__all__ = ["DATABASE_NAME", "DirectoryLock", "open_reader", "open_writer", "translate"]
+
+DATABASE_NAME = "lanner.db"
+LOCK_NAME = "lanner.lock"
+
+BUSY_TIMEOUT = 10.0
+"""Seconds. Only a person with a sqlite3 shell can make the writer wait at all."""
+
+CACHE_KILOBYTES = 16 * 1024
+CHECKPOINT_PAGES = 4000
+
+_SQLITE_FULL = 13
+_SQLITE_CORRUPT = 11
+_SQLITE_NOTADB = 26
+_SQLITE_READONLY = 8
+
+
+class DirectoryLock:
+    """Keeps a second manager off the same directory. Freed by the kernel when the process ends."""
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / LOCK_NAME
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StoreError(
+                f"cannot write to {directory}: {error.strerror}",
+                hint="give the queue manager a directory that it may write to",
+            ) from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(self._descriptor, 32).decode("ascii", "replace").strip()
+            os.close(self._descriptor)
+            raise StoreInUseError(
+                f"{directory} is in use by another queue manager (process {holder or 'unknown'})",
+                hint="stop it first, or choose another directory",
+            ) from None
+        os.ftruncate(self._descriptor, 0)
+        os.write(self._descriptor, b"%d\n" % os.getpid())
+
+    def release(self) -> None:
+        """Let the next manager in."""
+        os.close(self._descriptor)
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """Open, and if need be make or migrate, the database. Raises rather than touch a file it cannot trust."""
+    is_new = not path.exists() or path.stat().st_size == 0
+    try:
+        connection = _connect(path)
+        if is_new:
+            # The page layout can be chosen only before the first page is written.
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        else:
+            _check_header(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        if is_new:
+            connection.execute("BEGIN IMMEDIATE")
+            schema.create(connection)
+            connection.execute("COMMIT")
+        else:
+            schema.migrate(connection, _pragma(connection, "user_version"))
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    return connection
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """Open a second connection that can only read."""
+    connection = _connect(path)
+    connection.execute("PRAGMA query_only = 1")
+    return connection
+
+
+def quick_check(connection: sqlite3.Connection, path: Path) -> None:
+    """Look at every page after an unclean stop."""
+    try:
+        findings = [row[0] for row in connection.execute("PRAGMA quick_check(5)")]
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    if findings != ["ok"]:
+        raise _damaged(path, "; ".join(str(finding) for finding in findings))
+
+
+def translate(error: sqlite3.Error, path: Path) -> StoreError:
+    """Turn SQLite's error into ours: what happened, and what to do."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == _SQLITE_FULL:
+        return StoreFullError(
+            f"the disk that holds {path} is full",
+            hint="free some space: nothing was lost, and sending resumes",
+        )
+    if code in (_SQLITE_CORRUPT, _SQLITE_NOTADB):
+        return _damaged(path, str(error))
+    if code == _SQLITE_READONLY:
+        return StoreError(f"{path} is read-only", hint="make it writable for the queue manager's user")
+    return StoreError(f"the store at {path} failed: {error}")
+
+
+def is_fatal(error: sqlite3.Error) -> bool:
+    """Whether nobody can know any more what is on the disk: everything but a clean refusal."""
+    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) != _SQLITE_FULL
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path, isolation_level=None, timeout=BUSY_TIMEOUT, cached_statements=256, check_same_thread=False
+    )
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KILOBYTES}")
+    return connection
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _check_header(connection: sqlite3.Connection, path: Path) -> None:
+    if _pragma(connection, "application_id") != schema.APPLICATION_ID:
+        raise _damaged(path, "it was not written by a queue manager")
+    version = _pragma(connection, "user_version")
+    if version > schema.FORMAT_VERSION:
+        raise StoreTooNewError(
+            f"{path} has format {version}; this Lanner knows formats up to {schema.FORMAT_VERSION}",
+            hint="install the Lanner that wrote it, or a newer one",
+        )
+
+
+def _damaged(path: Path, finding: str) -> StoreDamagedError:
+    return StoreDamagedError(
+        f"{path} is damaged: {finding}",
+        hint="nothing was changed: restore a backup into a new directory, and keep this file for recovery",
+    )

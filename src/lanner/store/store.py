@@ -1,0 +1,266 @@
+"""The store as the manager sees it: submit changes, read messages, keep the history."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+from uuid import UUID, uuid4
+
+from lanner.model.errors import StoreError
+from lanner.model.message import Message
+from lanner.store import database
+from lanner.store.changes import Changes, QueueRow
+from lanner.store.codec import message_from_row
+from lanner.store.history import History
+from lanner.store.writer import GroupStatistics, Writer
+
+__all__ = ["IndexRow", "Store", "StoreIdentity"]
+
+T = TypeVar("T")
+
+IndexRow = tuple[int, int, bytes, bytes | None, int, int, int, float | None, int]
+"""lookup, queue, id, correlation, size, class, flags, expires, aborts."""
+
+MAX_READ_MESSAGES = 500
+"""Messages read by one query: SQLite takes 32,766 parameters, memory takes fewer 4 MB bodies."""
+
+VACUUM_SLICE_PAGES = 2000
+"""Pages given back between two commits: some 10 ms."""
+
+_SELECT_MESSAGES = """
+    SELECT m.lookup, m.id, m.correlation, m.class, m.arrived, m.aborts, c.attributes, {body}
+    FROM message m JOIN content c ON c.lookup = m.lookup WHERE m.lookup IN ({places})"""
+
+
+class StoreIdentity(NamedTuple):
+    """Whose store it is."""
+
+    name: str
+    identifier: UUID
+
+
+class Store:
+    """One directory's durable state. Open it with :meth:`open`; all methods belong to the event loop."""
+
+    def __init__(self, directory: Path, lock: database.DirectoryLock, connection: sqlite3.Connection) -> None:
+        self.directory = directory
+        self.path = directory / database.DATABASE_NAME
+        self._lock = lock
+        self._reading = database.open_reader(self.path)
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="lanner-read")
+        meta = dict(connection.execute("SELECT key, value FROM meta"))
+        self.identity = StoreIdentity(str(meta["name"]), UUID(str(meta["identifier"])))
+        self.sequential = int(meta["sequential"])
+        """No lookup identifier at or above this number has been used."""
+        last_lsn = connection.execute("SELECT max(lsn) FROM history").fetchone()[0]
+        self._writer = Writer(connection, self.path, last_lsn or int(meta["first_lsn"]) - 1)
+        self.history = History(self._writer, self.read)
+
+    @classmethod
+    async def open(cls, directory: Path, *, name: str, now: float, identifier: UUID | None = None) -> Store:
+        """Open the store, or make it; ``name`` and ``identifier`` count for a new one alone."""
+        lock = database.DirectoryLock(directory)
+        try:
+            connection = await asyncio.to_thread(_prepare, directory, name, identifier, now)
+            return cls(directory, lock, connection)
+        except BaseException:
+            lock.release()
+            raise
+
+    @property
+    def statistics(self) -> GroupStatistics:
+        """How well commits are shared."""
+        return self._writer.statistics
+
+    # Reading at start.
+
+    def queues(self) -> list[QueueRow]:
+        """Read every queue."""
+        return list(
+            self._reading.execute("SELECT id, kind, path, parent, record, security FROM queue ORDER BY id")
+        )
+
+    def index(self) -> Iterator[IndexRow]:
+        """Read the index of every message, in the order of the queues."""
+        return self._reading.execute(
+            "SELECT lookup, queue, id, correlation, size, class, flags, expires, aborts "
+            "FROM message ORDER BY lookup"
+        )
+
+    # Writing.
+
+    def submit(self, changes: Changes) -> None:
+        """Make the changes durable; their callbacks tell how it ended."""
+        self._writer.submit(changes)
+
+    async def commit(self, changes: Changes) -> None:
+        """Make the changes durable, and return when they are.
+
+        Cancelling the caller does not cancel the commit: what was submitted happens, and the
+        callbacks of the changes tell.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def tell() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        changes.on_applied.append(tell)
+        changes.on_failed.append(tell)
+        self._writer.submit(changes)
+        await done
+        if changes.error is not None:
+            raise changes.error
+
+    # Reading on demand, on a thread of its own.
+
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a query on the reading connection."""
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._reader, work, self._reading)
+        except sqlite3.Error as error:
+            raise database.translate(error, self.path) from error
+
+    async def messages(self, lookups: Sequence[int], *, bodies: bool = True) -> dict[int, Message]:
+        """Read messages by lookup identifier; those that are not there are left out."""
+
+        def work(connection: sqlite3.Connection) -> dict[int, Message]:
+            found: dict[int, Message] = {}
+            for start in range(0, len(lookups), MAX_READ_MESSAGES):
+                chunk = lookups[start : start + MAX_READ_MESSAGES]
+                query = _SELECT_MESSAGES.format(
+                    body="c.body, c.extension" if bodies else "x'', NULL", places=",".join("?" * len(chunk))
+                )
+                for row in connection.execute(query, chunk):
+                    found[row[0]] = message_from_row(row)
+            return found
+
+        return await self.read(work)
+
+    async def outcome(self, key: str) -> bytes | None:
+        """Read what an earlier send or transaction with this key came to."""
+
+        def work(connection: sqlite3.Connection) -> bytes | None:
+            row = connection.execute("SELECT value FROM outcome WHERE key = ?", (key,)).fetchone()
+            return row[0] if row else None
+
+        return await self.read(work)
+
+    async def state(self, scope: str) -> dict[str, bytes]:
+        """Read everything that a protocol has put under its scope."""
+
+        def work(connection: sqlite3.Connection) -> dict[str, bytes]:
+            return dict(connection.execute("SELECT key, value FROM state WHERE scope = ?", (scope,)))
+
+        return await self.read(work)
+
+    # Maintenance.
+
+    async def forget_outcomes(self, before: float) -> int:
+        """Drop the outcomes that nobody will ask for any more."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            return connection.execute("DELETE FROM outcome WHERE time < ?", (before,)).rowcount
+
+        return await self._writer.call(work)
+
+    async def compact(self) -> int:
+        """Give unused pages back to the file system, a slice at a time between commits.
+
+        Returns the number of bytes that the file became smaller by.
+        """
+        before = self.path.stat().st_size
+        while await self._writer.call(_vacuum_slice):
+            pass
+        await self._writer.call(_checkpoint)
+        return before - self.path.stat().st_size
+
+    async def backup(self, target: Path) -> int:
+        """Write a consistent, compact copy of the store while it is in use. Returns its size in bytes."""
+        unfinished = target.with_name(target.name + ".unfinished")
+
+        def work() -> int:
+            if target.exists():
+                raise StoreError(f"{target} exists already", hint="name a file that does not exist yet")
+            unfinished.unlink(missing_ok=True)
+            with closing(database.open_reader(self.path)) as connection:
+                connection.execute("VACUUM INTO ?", (str(unfinished),))
+            _sync(unfinished)
+            unfinished.rename(target)
+            _sync(target.parent)
+            return target.stat().st_size
+
+        try:
+            return await asyncio.to_thread(work)
+        except sqlite3.Error as error:
+            raise database.translate(error, target) from error
+        except OSError as error:
+            raise StoreError(f"cannot write the backup {target}: {error.strerror}") from error
+
+    async def close(self) -> None:
+        """Finish what was submitted, note the clean stop, and let the directory go."""
+        try:
+            await self._finish()
+        finally:
+            self._reader.shutdown()
+            self._reading.close()
+            await self._writer.close()
+            self._writer.disconnect()
+            self._lock.release()
+
+    async def _finish(self) -> None:
+        clean = Changes()
+        clean.meta.append(("clean", 1))
+        await self.commit(clean)
+        await self._writer.call(_checkpoint)
+
+
+def _prepare(directory: Path, name: str, identifier: UUID | None, now: float) -> sqlite3.Connection:
+    path = directory / database.DATABASE_NAME
+    connection = database.open_writer(path)
+    try:
+        meta = dict(connection.execute("SELECT key, value FROM meta"))
+        if not meta:
+            meta = {
+                "name": name,
+                "identifier": str(identifier or uuid4()),
+                "sequential": 1,
+                "clean": 1,
+                "first_lsn": 1,
+                "created": now,
+            }
+        if not meta["clean"]:
+            database.quick_check(connection, path)
+        meta["clean"] = 0
+        connection.executemany("INSERT OR REPLACE INTO meta VALUES (?,?)", meta.items())
+    except sqlite3.Error as error:
+        connection.close()
+        raise database.translate(error, path) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _vacuum_slice(connection: sqlite3.Connection) -> bool:
+    connection.execute(f"PRAGMA incremental_vacuum({VACUUM_SLICE_PAGES})").fetchall()
+    return bool(connection.execute("PRAGMA freelist_count").fetchone()[0])
+
+
+def _checkpoint(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

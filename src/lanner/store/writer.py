@@ -1,0 +1,220 @@
+"""The one thread that writes: it takes everything that is waiting and commits it as one group."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from lanner.model.errors import LannerError, StoreError
+from lanner.store.changes import Changes
+from lanner.store.database import is_fatal, translate
+
+__all__ = ["GroupStatistics", "Writer"]
+
+log = logging.getLogger(__name__)
+
+MAX_GROUP_ROWS = 20_000
+"""Bounds how long the first operation of a group waits for the last."""
+
+T = TypeVar("T")
+
+_INSERT_MESSAGE = "INSERT INTO message VALUES (?,?,?,?,?,?,?,?,?,?)"
+_INSERT_CONTENT = "INSERT INTO content VALUES (?,?,?,?)"
+_UPDATE_MESSAGE = "UPDATE message SET queue=?, class=?, expires=?, aborts=? WHERE lookup=?"
+_DELETE_MESSAGE = "DELETE FROM message WHERE lookup=?"
+_DELETE_CONTENT = "DELETE FROM content WHERE lookup=?"
+_PUT_QUEUE = "INSERT OR REPLACE INTO queue VALUES (?,?,?,?,?,?)"
+_DELETE_QUEUE = "DELETE FROM queue WHERE id=?"
+_PUT_OUTCOME = "INSERT INTO outcome VALUES (?,?,?)"
+_PUT_STATE = "INSERT OR REPLACE INTO state VALUES (?,?,?)"
+_DELETE_STATE = "DELETE FROM state WHERE scope=? AND key=?"
+_PUT_META = "INSERT OR REPLACE INTO meta VALUES (?,?)"
+_INSERT_HISTORY = "INSERT INTO history VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+
+
+class GroupStatistics:
+    """How well commits are shared."""
+
+    def __init__(self) -> None:
+        self.commits = 0
+        self.sets = 0
+        self.messages = 0
+
+
+class _Call:
+    """Something other than changes that needs the writing connection, such as compaction."""
+
+    def __init__(self, work: Callable[[sqlite3.Connection], object], future: asyncio.Future[object]) -> None:
+        self.work = work
+        self.future = future
+
+
+class Writer:
+    """Owns the writing connection. ``submit`` and ``call`` belong to the event loop's thread."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, last_lsn: int) -> None:
+        self.statistics = GroupStatistics()
+        self.last_lsn = last_lsn
+        """The last LSN that is durable."""
+        self._connection = connection
+        self._path = path
+        self._loop = asyncio.get_running_loop()
+        self._inbox: queue.SimpleQueue[list[Changes | _Call] | None] = queue.SimpleQueue()
+        self._waiting: list[Changes | _Call] = []
+        self._failure: StoreError | None = None
+        self._thread = threading.Thread(target=self._run, name="lanner-store", daemon=True)
+        self._thread.start()
+
+    # The event loop's side.
+
+    def submit(self, changes: Changes) -> None:
+        """Take the changes; their callbacks tell how it ended."""
+        self._enqueue(changes)
+
+    def call(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+        """Run something on the writing connection, between two groups."""
+        future: asyncio.Future[object] = self._loop.create_future()
+        self._enqueue(_Call(work, future))
+        return future  # type: ignore[return-value]  # the future gets what the work returns
+
+    async def close(self) -> None:
+        """Finish everything that was submitted, then end the thread."""
+        self._flush()
+        self._inbox.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def disconnect(self) -> None:
+        """Close the connection, after the thread has ended."""
+        self._connection.close()
+
+    def _enqueue(self, job: Changes | _Call) -> None:
+        # Everything that tasks submit in one turn of the loop goes over together: 32 senders that
+        # were woken by the same commit share the next one.
+        if not self._waiting:
+            self._loop.call_soon(self._flush)
+        self._waiting.append(job)
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._inbox.put(self._waiting)
+            self._waiting = []
+
+    def _finish(self, group: Sequence[Changes], error: StoreError | None) -> None:
+        for changes in group:
+            for callback in changes.on_applied if error is None else changes.on_failed:
+                callback()
+
+    # The thread's side.
+
+    def _run(self) -> None:
+        jobs: list[Changes | _Call] | None = []
+        while jobs is not None:
+            jobs = self._inbox.get()
+            group: list[Changes] = []
+            rows = 0
+            while jobs is not None:
+                for job in jobs:
+                    if isinstance(job, _Call):
+                        self._commit(group)
+                        group, rows = [], 0
+                        self._perform(job)
+                        continue
+                    group.append(job)
+                    rows += job.row_count()
+                    if rows >= MAX_GROUP_ROWS:
+                        self._commit(group)
+                        group, rows = [], 0
+                try:
+                    jobs = self._inbox.get_nowait()
+                except queue.Empty:
+                    break
+            self._commit(group)
+
+    def _perform(self, call: _Call) -> None:
+        try:
+            result = call.work(self._connection)
+        except sqlite3.Error as error:
+            self._tell(_set_exception, call.future, translate(error, self._path))
+        except Exception as error:
+            self._tell(_set_exception, call.future, error)
+        else:
+            self._tell(_set_result, call.future, result)
+
+    def _commit(self, group: list[Changes]) -> None:
+        if not group:
+            return
+        error = self._failure
+        if error is None:
+            try:
+                self._write(group)
+            except sqlite3.Error as problem:
+                error = translate(problem, self._path)
+                self._roll_back()
+                log.error("a group of %d operations was not stored: %s", len(group), error)
+                if is_fatal(problem):
+                    self._failure = error
+        for changes in group:
+            if error is not None:
+                changes.error = error
+        self._tell(self._finish, group, error)
+
+    def _write(self, group: list[Changes]) -> None:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        many = connection.executemany
+        many(_PUT_QUEUE, _rows(changes.queues for changes in group))
+        messages = _rows(changes.messages for changes in group)
+        many(_INSERT_MESSAGE, messages)
+        many(_INSERT_CONTENT, _rows(changes.contents for changes in group))
+        many(_UPDATE_MESSAGE, _rows(changes.updates for changes in group))
+        deletes = _rows(changes.deletes for changes in group)
+        many(_DELETE_MESSAGE, deletes)
+        many(_DELETE_CONTENT, deletes)
+        many(_PUT_OUTCOME, _rows(changes.outcomes for changes in group))
+        many(_PUT_STATE, _rows(changes.state for changes in group))
+        many(_DELETE_STATE, _rows(changes.state_deletes for changes in group))
+        many(_PUT_META, _rows(changes.meta for changes in group))
+        many(_DELETE_QUEUE, _rows(changes.queue_deletes for changes in group))
+        history = _rows(changes.history for changes in group)
+        for lsn, row in enumerate(history, self.last_lsn + 1):
+            row[0] = lsn
+        many(_INSERT_HISTORY, history)
+        connection.execute("COMMIT")
+        self.last_lsn += len(history)
+        self.statistics.commits += 1
+        self.statistics.sets += len(group)
+        self.statistics.messages += len(messages)
+
+    def _roll_back(self) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            self._failure = translate(error, self._path)
+
+    def _tell(self, callback: Callable[..., None], *arguments: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        except RuntimeError:
+            # The loop was closed under a manager that was never stopped: nobody is left to tell.
+            log.warning("the event loop is closed; the queue manager was not stopped")
+
+
+def _rows(lists: Iterable[Sequence[T]]) -> list[T]:
+    return [row for rows in lists for row in rows]
+
+
+def _set_result(future: asyncio.Future[object], result: object) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _set_exception(future: asyncio.Future[object], error: LannerError) -> None:
+    if not future.done():
+        future.set_exception(error)
