@@ -61,9 +61,16 @@ class LannerError(Exception):
 
 
 class InvalidNameError(LannerError):
-    """A path name or format name that does not follow MS-MQMQ 2.1."""
+    """A path name or format name that does not follow MS-MQMQ 2.1.
+
+    ``suggestion`` is the nearest right name where there is one: it parses, and the hint shows it.
+    """
 
     code = StatusCode.MQ_ERROR_ILLEGAL_FORMATNAME
+
+    def __init__(self, message: str, *, hint: str = "", suggestion: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.suggestion = suggestion
 
 
 class InvalidPropertyError(LannerError):

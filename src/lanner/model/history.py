@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+
+import msgspec
 
 __all__ = ["HISTORY_COLUMNS", "HistoryEvent", "HistoryRow"]
 
@@ -45,8 +46,8 @@ class HistoryEvent(StrEnum):
     """A receipt or acknowledgment about it came in; ``class`` says which."""
 
 
-class HistoryRow(NamedTuple):
-    """One row as the store keeps it. ``lsn`` is 0 until the writer gives it out."""
+class HistoryRow(msgspec.Struct, array_like=True, gc=False):
+    """One row. ``lsn`` is 0 until the writer gives it out; nothing changes after that."""
 
     lsn: int
     time: float
@@ -70,4 +71,4 @@ class HistoryRow(NamedTuple):
     body: bytes | None
 
 
-HISTORY_COLUMNS = HistoryRow._fields
+HISTORY_COLUMNS = HistoryRow.__struct_fields__

@@ -116,7 +116,7 @@ class SenderIdType(IntEnum):
     QUEUE_MANAGER = 2
 
 
-class MessageSecurity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class MessageSecurity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """Who sent the message, and how it is signed and encrypted."""
 
     sender_id_type: SenderIdType = SenderIdType.NONE
@@ -134,7 +134,9 @@ class MessageSecurity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     symmetric_key: bytes = b""
 
 
-class TransactionMarks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TransactionMarks(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True
+):
     """What makes a message part of a transaction and of a stream."""
 
     id: str = ""
@@ -148,7 +150,7 @@ class TransactionMarks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     status_queue: str = ""
 
 
-class SoapParts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SoapParts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """The SRMP form of a message, kept for whoever asks for it."""
 
     envelope: str = ""
@@ -157,7 +159,7 @@ class SoapParts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     compound: bytes = b""
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """One message. Queue names in it are text: format names, or path names for dead-letter queues."""
 
     # What the application says.

@@ -106,7 +106,7 @@ class OutgoingState(StrEnum):
     ON_HOLD = "on-hold"
 
 
-class QueueProperties(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class QueueProperties(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """The properties that an administrator sets; the defaults are those of MS-MQDMPR 3.1.7.1.33."""
 
     label: str = ""

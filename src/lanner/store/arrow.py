@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 try:
     import pyarrow
 except ImportError as error:
@@ -46,7 +48,7 @@ _TIME = HISTORY_SCHEMA.get_field_index("time")
 
 def record_batch(rows: Sequence[HistoryRow]) -> pyarrow.RecordBatch:
     """Turn rows into one batch. Times become whole microseconds."""
-    columns: list[Sequence[object]] = list(zip(*rows, strict=True))
+    columns: list[Sequence[object]] = list(zip(*map(msgspec.structs.astuple, rows), strict=True))
     columns[_TIME] = [round(row.time * 1_000_000) for row in rows]
     arrays = [
         pyarrow.array(column, type=field.type) for column, field in zip(columns, HISTORY_SCHEMA, strict=True)

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from lanner.model.errors import LannerError
-from lanner.store.codec import ContentRow, MessageRow
+from lanner.model.history import HistoryRow
+from lanner.store.codec import MessageRow
 
-__all__ = ["Changes", "HistoryValues", "QueueRow"]
+__all__ = ["Changes", "QueueRow"]
 
 QueueRow: TypeAlias = tuple[int, str, str, int | None, bytes, bytes | None]
 """id, kind, path, parent, record, security."""
-
-HistoryValues: TypeAlias = list[object]
-"""A history row by the columns of ``HistoryRow``; the writer puts the LSN into its first place."""
 
 
 class Changes:
@@ -30,6 +28,7 @@ class Changes:
         "deletes",
         "error",
         "history",
+        "is_settled",
         "messages",
         "meta",
         "on_applied",
@@ -45,18 +44,22 @@ class Changes:
     def __init__(self) -> None:
         self.queues: list[QueueRow] = []
         self.messages: list[MessageRow] = []
-        self.contents: list[ContentRow] = []
+        self.contents: list[bytes] = []
+        """The content of each of ``messages``."""
         self.updates: list[tuple[int, int, float | None, int, int]] = []
         """queue, class, expires, aborts, lookup."""
-        self.deletes: list[tuple[int]] = []
+        self.deletes: list[int] = []
+        """Lookup identifiers."""
         self.outcomes: list[tuple[str, bytes, float]] = []
         self.state: list[tuple[str, str, bytes]] = []
         self.state_deletes: list[tuple[str, str]] = []
         self.meta: list[tuple[str, object]] = []
         self.queue_deletes: list[tuple[int]] = []
-        self.history: list[HistoryValues] = []
+        self.history: list[HistoryRow] = []
         self.error: LannerError | None = None
         """Why nothing was kept, once that is known."""
+        self.is_settled = False
+        """Whether the callbacks have run."""
         self.on_applied: list[Callable[[], None]] = []
         self.on_failed: list[Callable[[], None]] = []
 

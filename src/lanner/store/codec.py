@@ -1,30 +1,27 @@
-"""Messages to rows and back (docs/store-format.md, tables ``message`` and ``content``)."""
+"""Messages to rows and back (docs/store-format.md, tables ``message`` and ``segment``)."""
 
 from __future__ import annotations
 
+import struct
 from enum import IntFlag
 from typing import TypeAlias
 
 import msgspec
 
+from lanner.model.errors import StoreDamagedError
 from lanner.model.message import Message
 from lanner.model.message_id import MessageId
 
-__all__ = [
-    "ContentRow",
-    "MessageFlags",
-    "MessageRow",
-    "content_row",
-    "flags_of",
-    "message_from_row",
-    "message_row",
-]
+__all__ = ["MessageFlags", "MessageRow", "content_record", "flags_of", "message_from_record", "message_row"]
 
 MessageRow: TypeAlias = tuple[int, int, bytes, bytes | None, int, int, int, float, float | None, int]
 """lookup, queue, id, correlation, size, class, flags, arrived, expires, aborts."""
 
-ContentRow: TypeAlias = tuple[int, bytes, bytes, bytes | None]
-"""lookup, attributes, body, extension."""
+IdentityRow: TypeAlias = tuple[int, bytes, bytes | None, int, float, int]
+"""lookup, id, correlation, class, arrived, aborts: what a content record leaves to other columns."""
+
+RECORD_HEADER = struct.Struct("<II")
+"""Lengths of the attributes and of the body; the extension is what is left."""
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Message)
@@ -74,38 +71,45 @@ def message_row(message: Message, queue: int, flags: int, expires: float | None)
     )
 
 
-def content_row(message: Message) -> ContentRow:
-    """Make the row that is read on demand. What other columns hold is left out of the attributes."""
-    attributes = msgspec.structs.replace(
-        message,
-        body=b"",
-        extension=b"",
-        id=None,
-        correlation_id=None,
-        message_class=0,
-        lookup_id=0,
-        arrival_time=0.0,
-        abort_count=0,
+def content_record(message: Message) -> bytes:
+    """Make what is read on demand. What columns of the index hold is left out of the attributes."""
+    body = message.body
+    attributes = _encoder.encode(
+        msgspec.structs.replace(
+            message,
+            body=b"",
+            extension=b"",
+            id=None,
+            correlation_id=None,
+            message_class=0,
+            lookup_id=0,
+            arrival_time=0.0,
+            abort_count=0,
+        )
     )
-    return (message.lookup_id, _encoder.encode(attributes), message.body, message.extension or None)
+    return b"".join((RECORD_HEADER.pack(len(attributes), len(body)), attributes, body, message.extension))
 
 
-def message_from_row(
-    row: tuple[int, bytes, bytes | None, int, float, int, bytes, bytes, bytes | None],
-) -> Message:
-    """Put a message together again.
-
-    The row is lookup, id, correlation, class, arrived, aborts, attributes, body, extension.
-    """
-    lookup, identifier, correlation, message_class, arrived, aborts, attributes, body, extension = row
+def message_from_record(row: IdentityRow, record: bytes, *, body: bool = True) -> Message:
+    """Put a message together again, with or without its body and extension."""
+    lookup, identifier, correlation, message_class, arrived, aborts = row
+    attributes_length, body_length = RECORD_HEADER.unpack_from(record)
+    attributes_end = RECORD_HEADER.size + attributes_length
+    body_end = attributes_end + body_length
+    try:
+        attributes = _decoder.decode(record[RECORD_HEADER.size : attributes_end])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StoreDamagedError(
+            f"the message with lookup identifier {lookup} cannot be read: {error}"
+        ) from error
     return msgspec.structs.replace(
-        _decoder.decode(attributes),
+        attributes,
         lookup_id=lookup,
         id=MessageId(identifier),
         correlation_id=MessageId(correlation) if correlation is not None else None,
         message_class=message_class,
         arrival_time=arrived,
         abort_count=aborts,
-        body=body,
-        extension=extension or b"",
+        body=record[attributes_end:body_end] if body else b"",
+        extension=record[body_end:] if body else b"",
     )

@@ -24,8 +24,9 @@ LOCK_NAME = "lanner.lock"
 BUSY_TIMEOUT = 10.0
 """Seconds. Only a person with a sqlite3 shell can make the writer wait at all."""
 
+PAGE_BYTES = 8192
 CACHE_KILOBYTES = 16 * 1024
-CHECKPOINT_PAGES = 4000
+CHECKPOINT_PAGES = 2000
 
 _SQLITE_FULL = 13
 _SQLITE_CORRUPT = 11
@@ -70,6 +71,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
         connection = _connect(path)
         if is_new:
             # The page layout can be chosen only before the first page is written.
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         else:
             _check_header(connection, path)

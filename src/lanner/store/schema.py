@@ -20,15 +20,10 @@ _TABLES = (
     """CREATE TABLE message (
         lookup INTEGER PRIMARY KEY, queue INTEGER NOT NULL, id BLOB NOT NULL, correlation BLOB,
         size INTEGER NOT NULL, class INTEGER NOT NULL, flags INTEGER NOT NULL,
-        arrived REAL NOT NULL, expires REAL, aborts INTEGER NOT NULL)""",
-    """CREATE TABLE content (
-        lookup INTEGER PRIMARY KEY, attributes TEXT NOT NULL, body BLOB NOT NULL, extension BLOB)""",
-    """CREATE TABLE history (
-        lsn INTEGER PRIMARY KEY, time REAL NOT NULL, event TEXT NOT NULL, queue TEXT NOT NULL,
-        message_id TEXT NOT NULL, lookup INTEGER NOT NULL, class INTEGER NOT NULL,
-        priority INTEGER NOT NULL, label TEXT, size INTEGER NOT NULL, destination TEXT,
-        administration TEXT, response TEXT, stream INTEGER, sequence INTEGER, previous INTEGER,
-        transaction_id TEXT, reason TEXT, peer TEXT, body BLOB)""",
+        arrived REAL NOT NULL, expires REAL, aborts INTEGER NOT NULL,
+        segment INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL)""",
+    "CREATE TABLE segment (id INTEGER PRIMARY KEY, data BLOB NOT NULL)",
+    "CREATE TABLE history (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, data BLOB NOT NULL)",
     """CREATE TABLE reader (
         name TEXT PRIMARY KEY, confirmed INTEGER NOT NULL, registered REAL NOT NULL, seen REAL NOT NULL)
         WITHOUT ROWID""",

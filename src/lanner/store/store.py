@@ -16,8 +16,8 @@ from lanner.model.errors import StoreError
 from lanner.model.message import Message
 from lanner.store import database
 from lanner.store.changes import Changes, QueueRow
-from lanner.store.codec import message_from_row
 from lanner.store.history import History
+from lanner.store.segments import SegmentReader, sparse_segments
 from lanner.store.writer import GroupStatistics, Writer
 
 __all__ = ["IndexRow", "Store", "StoreIdentity"]
@@ -27,15 +27,8 @@ T = TypeVar("T")
 IndexRow = tuple[int, int, bytes, bytes | None, int, int, int, float | None, int]
 """lookup, queue, id, correlation, size, class, flags, expires, aborts."""
 
-MAX_READ_MESSAGES = 500
-"""Messages read by one query: SQLite takes 32,766 parameters, memory takes fewer 4 MB bodies."""
-
 VACUUM_SLICE_PAGES = 2000
 """Pages given back between two commits: some 10 ms."""
-
-_SELECT_MESSAGES = """
-    SELECT m.lookup, m.id, m.correlation, m.class, m.arrived, m.aborts, c.attributes, {body}
-    FROM message m JOIN content c ON c.lookup = m.lookup WHERE m.lookup IN ({places})"""
 
 
 class StoreIdentity(NamedTuple):
@@ -54,12 +47,13 @@ class Store:
         self._lock = lock
         self._reading = database.open_reader(self.path)
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="lanner-read")
+        self._segments = SegmentReader(self._reading)
         meta = dict(connection.execute("SELECT key, value FROM meta"))
         self.identity = StoreIdentity(str(meta["name"]), UUID(str(meta["identifier"])))
         self.sequential = int(meta["sequential"])
         """No lookup identifier at or above this number has been used."""
-        last_lsn = connection.execute("SELECT max(lsn) FROM history").fetchone()[0]
-        self._writer = Writer(connection, self.path, last_lsn or int(meta["first_lsn"]) - 1)
+        last_lsn = connection.execute("SELECT last FROM history ORDER BY first DESC LIMIT 1").fetchone()
+        self._writer = Writer(connection, self.path, last_lsn[0] if last_lsn else int(meta["first_lsn"]) - 1)
         self.history = History(self._writer, self.read)
 
     @classmethod
@@ -77,6 +71,11 @@ class Store:
     def statistics(self) -> GroupStatistics:
         """How well commits are shared."""
         return self._writer.statistics
+
+    @property
+    def backlog_rows(self) -> int:
+        """Rows that were submitted and are not written yet."""
+        return self._writer.backlog_rows
 
     # Reading at start.
 
@@ -130,19 +129,7 @@ class Store:
 
     async def messages(self, lookups: Sequence[int], *, bodies: bool = True) -> dict[int, Message]:
         """Read messages by lookup identifier; those that are not there are left out."""
-
-        def work(connection: sqlite3.Connection) -> dict[int, Message]:
-            found: dict[int, Message] = {}
-            for start in range(0, len(lookups), MAX_READ_MESSAGES):
-                chunk = lookups[start : start + MAX_READ_MESSAGES]
-                query = _SELECT_MESSAGES.format(
-                    body="c.body, c.extension" if bodies else "x'', NULL", places=",".join("?" * len(chunk))
-                )
-                for row in connection.execute(query, chunk):
-                    found[row[0]] = message_from_row(row)
-            return found
-
-        return await self.read(work)
+        return await self.read(lambda _: self._segments.messages(lookups, bodies=bodies))
 
     async def outcome(self, key: str) -> bytes | None:
         """Read what an earlier send or transaction with this key came to."""
@@ -171,12 +158,17 @@ class Store:
 
         return await self._writer.call(work)
 
+    async def tidy(self) -> None:
+        """Close the gaps in segments that are mostly dead. Cheap when there are none."""
+        await self._writer.rewrite_segments(await self.read(sparse_segments))
+
     async def compact(self) -> int:
-        """Give unused pages back to the file system, a slice at a time between commits.
+        """Close the gaps in segments and give unused pages back, a slice at a time between commits.
 
         Returns the number of bytes that the file became smaller by.
         """
         before = self.path.stat().st_size
+        await self.tidy()
         while await self._writer.call(_vacuum_slice):
             pass
         await self._writer.call(_checkpoint)

@@ -7,13 +7,17 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from lanner.model.errors import LannerError, StoreError
+from lanner.model.history import HistoryRow
 from lanner.store.changes import Changes
 from lanner.store.database import is_fatal, translate
+from lanner.store.segments import SegmentWriter
 
 __all__ = ["GroupStatistics", "Writer"]
 
@@ -22,20 +26,24 @@ log = logging.getLogger(__name__)
 MAX_GROUP_ROWS = 20_000
 """Bounds how long the first operation of a group waits for the last."""
 
+REWRITE_SLICE = 16
+"""Segments rewritten between two groups: at most some 2 MB of living content."""
+
+MAX_BLOCK_ROWS = 4096
+"""History rows in one block: what a reader has to decode to get at one of them."""
+
 T = TypeVar("T")
 
-_INSERT_MESSAGE = "INSERT INTO message VALUES (?,?,?,?,?,?,?,?,?,?)"
-_INSERT_CONTENT = "INSERT INTO content VALUES (?,?,?,?)"
+_encoder = msgspec.msgpack.Encoder()
+
 _UPDATE_MESSAGE = "UPDATE message SET queue=?, class=?, expires=?, aborts=? WHERE lookup=?"
-_DELETE_MESSAGE = "DELETE FROM message WHERE lookup=?"
-_DELETE_CONTENT = "DELETE FROM content WHERE lookup=?"
 _PUT_QUEUE = "INSERT OR REPLACE INTO queue VALUES (?,?,?,?,?,?)"
 _DELETE_QUEUE = "DELETE FROM queue WHERE id=?"
 _PUT_OUTCOME = "INSERT INTO outcome VALUES (?,?,?)"
 _PUT_STATE = "INSERT OR REPLACE INTO state VALUES (?,?,?)"
 _DELETE_STATE = "DELETE FROM state WHERE scope=? AND key=?"
 _PUT_META = "INSERT OR REPLACE INTO meta VALUES (?,?)"
-_INSERT_HISTORY = "INSERT INTO history VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+_INSERT_HISTORY = "INSERT INTO history VALUES (?,?,?)"
 
 
 class GroupStatistics:
@@ -64,17 +72,26 @@ class Writer:
         """The last LSN that is durable."""
         self._connection = connection
         self._path = path
+        self._segments = SegmentWriter(connection)
         self._loop = asyncio.get_running_loop()
         self._inbox: queue.SimpleQueue[list[Changes | _Call] | None] = queue.SimpleQueue()
         self._waiting: list[Changes | _Call] = []
+        self.backlog_rows = 0
+        """Rows that were submitted and are not written yet."""
         self._failure: StoreError | None = None
         self._thread = threading.Thread(target=self._run, name="lanner-store", daemon=True)
         self._thread.start()
 
     # The event loop's side.
 
+    async def rewrite_segments(self, segments: Sequence[int]) -> None:
+        """Copy the living contents of segments into new ones, a slice at a time between groups."""
+        for start in range(0, len(segments), REWRITE_SLICE):
+            await self.call(self._rewrite(segments[start : start + REWRITE_SLICE]))
+
     def submit(self, changes: Changes) -> None:
         """Take the changes; their callbacks tell how it ended."""
+        self.backlog_rows += changes.row_count()
         self._enqueue(changes)
 
     def call(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
@@ -93,6 +110,9 @@ class Writer:
         """Close the connection, after the thread has ended."""
         self._connection.close()
 
+    def _rewrite(self, segments: Sequence[int]) -> Callable[[sqlite3.Connection], None]:
+        return lambda _: self._segments.rewrite(segments)
+
     def _enqueue(self, job: Changes | _Call) -> None:
         # Everything that tasks submit in one turn of the loop goes over together: 32 senders that
         # were woken by the same commit share the next one.
@@ -107,8 +127,14 @@ class Writer:
 
     def _finish(self, group: Sequence[Changes], error: StoreError | None) -> None:
         for changes in group:
+            self.backlog_rows -= changes.row_count()
+            changes.is_settled = True
             for callback in changes.on_applied if error is None else changes.on_failed:
-                callback()
+                try:
+                    callback()
+                except Exception:
+                    # One defect must not keep the others of the group from learning how it ended.
+                    log.exception("a callback after a commit failed")
 
     # The thread's side.
 
@@ -170,28 +196,32 @@ class Writer:
         many = connection.executemany
         many(_PUT_QUEUE, _rows(changes.queues for changes in group))
         messages = _rows(changes.messages for changes in group)
-        many(_INSERT_MESSAGE, messages)
-        many(_INSERT_CONTENT, _rows(changes.contents for changes in group))
+        self._segments.insert(messages, _rows(changes.contents for changes in group))
         many(_UPDATE_MESSAGE, _rows(changes.updates for changes in group))
-        deletes = _rows(changes.deletes for changes in group)
-        many(_DELETE_MESSAGE, deletes)
-        many(_DELETE_CONTENT, deletes)
+        self._segments.delete(_rows(changes.deletes for changes in group))
         many(_PUT_OUTCOME, _rows(changes.outcomes for changes in group))
         many(_PUT_STATE, _rows(changes.state for changes in group))
         many(_DELETE_STATE, _rows(changes.state_deletes for changes in group))
         many(_PUT_META, _rows(changes.meta for changes in group))
         many(_DELETE_QUEUE, _rows(changes.queue_deletes for changes in group))
         history = _rows(changes.history for changes in group)
-        for lsn, row in enumerate(history, self.last_lsn + 1):
-            row[0] = lsn
-        many(_INSERT_HISTORY, history)
+        many(_INSERT_HISTORY, self._history_blocks(history))
         connection.execute("COMMIT")
+        self._segments.committed()
         self.last_lsn += len(history)
         self.statistics.commits += 1
         self.statistics.sets += len(group)
         self.statistics.messages += len(messages)
 
+    def _history_blocks(self, rows: list[HistoryRow]) -> Iterator[tuple[int, int, bytes]]:
+        for lsn, row in enumerate(rows, self.last_lsn + 1):
+            row.lsn = lsn
+        for start in range(0, len(rows), MAX_BLOCK_ROWS):
+            block = rows[start : start + MAX_BLOCK_ROWS]
+            yield block[0].lsn, block[-1].lsn, _encoder.encode(block)
+
     def _roll_back(self) -> None:
+        self._segments.rolled_back()
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")

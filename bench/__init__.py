@@ -1,0 +1,1 @@
+"""Measurements of Lanner against its peers and against its own past."""

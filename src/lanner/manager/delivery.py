@@ -1,0 +1,521 @@
+"""What happens to a message: it is put in, taken, dropped or moved, and what follows from that.
+
+Each method adds to a set of changes what has to become durable, and leaves the queues as they are
+until that is so. A message that is on its way out is locked by the caller first, so that nobody else
+takes it meanwhile; when the changes fail it is given its place back.
+
+What follows, by where the message comes from and why it goes (MS-MQDMPR 3.1.1.12, MS-MQQB 3.1.7.15):
+
+===================  ===================================  ======================================
+it...                is kept in                           is told to the administration queue
+===================  ===================================  ======================================
+arrived              system journal, if positive source   ACK_REACH_QUEUE
+                     journaling and sent from here
+was received         the queue's journal, if it has one   ACK_RECEIVE
+expired, was purged  a dead-letter queue, if negative     the reason
+or rejected          source journaling and sent from here
+===================  ===================================  ======================================
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from msgspec.structs import replace
+
+from lanner.manager.core import Core
+from lanner.manager.events import MessageAvailable, MessageDeleted
+from lanner.manager.expiry import Expiry
+from lanner.manager.positions import Position, PositionState, lookup_identifier
+from lanner.manager.queues import KILOBYTE, OutgoingQueue, Queue
+from lanner.manager.recorder import history_row
+from lanner.model.codes import MessageClass, describe_class
+from lanner.model.errors import LannerError
+from lanner.model.history import HistoryEvent
+from lanner.model.message import INFINITE, Message, MessageSecurity, PrivacyLevel, SenderIdType
+from lanner.model.message_id import MessageId
+from lanner.store import Changes
+from lanner.store.codec import MessageFlags, content_record, flags_of, message_row
+
+__all__ = ["Delivery"]
+
+log = logging.getLogger(__name__)
+
+SYSTEM_JOURNAL = r".\system$;journal"
+DEAD_LETTER = r".\system$;deadletter"
+TRANSACTIONAL_DEAD_LETTER = r".\system$;deadxact"
+
+POISON = "poison"
+
+DROP_CHUNK = 500
+"""Messages dropped by one set of changes when many go at once: their bodies are in memory meanwhile."""
+
+_ACKNOWLEDGMENTS = MessageFlags.ACKNOWLEDGMENTS.value
+_POSITIVE_ACKNOWLEDGMENTS = (MessageClass.ACK_REACH_QUEUE, MessageClass.ACK_RECEIVE)
+
+
+class Delivery:
+    """Puts messages into queues and takes them out again."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.expiry = Expiry(core.clock, self._expire)
+
+    # In.
+
+    def stamp(self, changes: Changes, queue: Queue, message: Message) -> Message:
+        """Give a message that starts here its identity, times and place."""
+        core = self._core
+        now = core.clock.time()
+        sequential = core.next_sequential(changes)
+        return replace(
+            message,
+            id=MessageId.of(core.machine_id, sequential & 0xFFFFFFFF),
+            lookup_id=lookup_identifier(message.priority, sequential),
+            source_machine=core.machine_id,
+            destination_queue=message.destination_queue or core.queues.format_name(queue),
+            sent_time=now,
+            arrival_time=now,
+            abort_count=0,
+        )
+
+    def place(self, changes: Changes, message: Message) -> Message:
+        """Give a message that has its identity already a place in a queue here."""
+        sequential = self._core.next_sequential(changes)
+        return replace(
+            message,
+            lookup_id=lookup_identifier(message.priority, sequential),
+            arrival_time=self._core.clock.time(),
+            abort_count=0,
+        )
+
+    def arrive(
+        self,
+        changes: Changes,
+        queue: Queue,
+        message: Message,
+        *,
+        event: HistoryEvent = HistoryEvent.SENT,
+        peer: str | None = None,
+    ) -> None:
+        """Put a message in, and do what its sender asked for on arrival. Its size was charged before."""
+        self.put(changes, queue, message, event, peer=peer)
+        if isinstance(queue, OutgoingQueue):
+            return
+        if message.positive_journaling and message.source_machine == self._core.machine_id:
+            self._keep_copy(changes, message)
+        if message.acknowledgments and message.administration_queue:
+            self.acknowledge(changes, message, MessageClass.ACK_REACH_QUEUE)
+
+    def put(
+        self,
+        changes: Changes,
+        queue: Queue,
+        message: Message,
+        event: HistoryEvent,
+        *,
+        reason: str | None = None,
+        peer: str | None = None,
+    ) -> None:
+        """Put a message in, and nothing else. Its size was charged before."""
+        core = self._core
+        assert message.id is not None
+        flags = flags_of(message)
+        expires = self._expiry_in(queue, message)
+        size = message.size
+        position = Position(
+            message.lookup_id,
+            queue,
+            message.id,
+            message.correlation_id,
+            size,
+            message.message_class,
+            flags,
+            expires,
+            message.abort_count,
+        )
+        if not queue.is_stored:
+            core.store_queue(changes, queue)
+        if message.is_recoverable:
+            changes.messages.append(message_row(message, queue.id, flags, expires))
+            changes.contents.append(content_record(message))
+        else:
+            position.message = message
+            reason = reason or "express"
+        body = message.body if core.settings.history_bodies else None
+        changes.history.append(
+            history_row(core.clock.time(), event, queue.name, message, reason=reason, peer=peer, body=body)
+        )
+        changes.on_applied.append(partial(self._appear, position, message))
+        changes.on_failed.append(partial(core.count_out, queue, size))
+
+    # Out.
+
+    def take(
+        self, changes: Changes, position: Position, message: Message, *, transaction_id: str | None = None
+    ) -> None:
+        """An application receives the message."""
+        queue = position.queue
+        self._record(changes, HistoryEvent.RECEIVED, queue, message, transaction_id=transaction_id)
+        if queue.keeps_finished_messages:
+            self._delete(changes, position, MessageClass.ACK_RECEIVE)
+            return
+        top = queue.parent or queue
+        if queue.properties.journaling and top.journal is not None:
+            self._keep(changes, position, message, top.journal, HistoryEvent.JOURNALED)
+        else:
+            self._delete(changes, position, MessageClass.ACK_RECEIVE)
+        if position.flags & _ACKNOWLEDGMENTS:
+            self.acknowledge(changes, message, MessageClass.ACK_RECEIVE)
+
+    def drop(
+        self,
+        changes: Changes,
+        position: Position,
+        message: Message,
+        event: HistoryEvent,
+        reason: MessageClass,
+    ) -> None:
+        """The message goes without having been received."""
+        queue = position.queue
+        self._record(
+            changes, event, queue, message, reason=describe_class(reason), message_class=reason.value
+        )
+        if queue.keeps_finished_messages:
+            self._delete(changes, position, reason)
+            return
+        if position.flags & _ACKNOWLEDGMENTS:
+            self.acknowledge(changes, message, reason)
+        if message.negative_journaling and message.source_machine == self._core.machine_id:
+            dead_letters = self._dead_letter_queue(message)
+            self._keep(changes, position, message, dead_letters, HistoryEvent.DEAD_LETTERED, reason)
+        else:
+            self._delete(changes, position, reason)
+
+    def move(
+        self,
+        changes: Changes,
+        position: Position,
+        message: Message,
+        target: Queue,
+        *,
+        transaction_id: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """Put the message into another queue of this machine."""
+        came_from = position.queue.name
+        self._record(
+            changes,
+            HistoryEvent.MOVED,
+            target,
+            message,
+            reason=reason or f"from {came_from}",
+            transaction_id=transaction_id,
+        )
+        self._relocate(changes, position, target, expires=position.expires)
+
+    def give_back(
+        self, changes: Changes, position: Position, message: Message, *, transaction_id: str | None
+    ) -> None:
+        """An aborted transaction returns the message: to its place, or to the poison subqueue."""
+        queue = position.queue
+        if position.state is PositionState.PURGE_PENDING:
+            self.drop(changes, position, message, HistoryEvent.PURGED, MessageClass.NACK_QUEUE_PURGED)
+            return
+        position.aborts += 1
+        self._record(
+            changes,
+            HistoryEvent.RETURNED,
+            queue,
+            message,
+            reason=f"receive number {position.aborts} was aborted",
+            transaction_id=transaction_id,
+        )
+        limit = queue.properties.max_aborts
+        if limit and position.aborts >= limit and queue.parent is None and not queue.keeps_finished_messages:
+            poison = self._core.subqueue(queue, POISON)
+            self.move(
+                changes, position, message, poison, reason=f"poison: {position.aborts} aborted receives"
+            )
+            return
+        self._update(changes, position, position.queue)
+        self._core.cache.pop(position.lookup_id)
+        if position.message is not None:
+            position.message = replace(position.message, abort_count=position.aborts)
+        changes.on_applied.append(partial(self.release, position))
+        changes.on_failed.append(partial(self.release, position))
+
+    def restore(self, changes: Changes, position: Position, message: Message, queue: Queue) -> None:
+        """Undo a receive whose receiver was cancelled before it got the message."""
+        if position.state is not PositionState.DELETED:
+            # It went into the queue's journal, and somebody may have taken it from there meanwhile.
+            if position.state is PositionState.AVAILABLE:
+                position.queue.messages.lock(position)
+                self.move(changes, position, message, queue, reason="the receiver was cancelled")
+            return
+        self._core.count_in(queue, position.size)
+        self.put(changes, queue, message, HistoryEvent.RETURNED, reason="the receiver was cancelled")
+
+    def release(self, position: Position) -> None:
+        """Give a locked message its place back, unless it was purged or its time ran out meanwhile."""
+        if position.state is PositionState.PURGE_PENDING:
+            position.state = PositionState.LOCKED
+            self._core.spawn(self.drop_all([position], HistoryEvent.PURGED, MessageClass.NACK_QUEUE_PURGED))
+            return
+        if position.state is not PositionState.LOCKED:
+            return
+        queue = position.queue
+        queue.messages.unlock(position)
+        self.expiry.check(position)
+        self._announce(queue, position)
+
+    def _expire(self, positions: list[Position]) -> None:
+        for position in positions:
+            position.queue.messages.lock(position)
+        self._core.spawn(self._drop_expired(positions))
+
+    async def _drop_expired(self, positions: list[Position]) -> None:
+        for start in range(0, len(positions), DROP_CHUNK):
+            await self.drop_all(positions[start : start + DROP_CHUNK], HistoryEvent.EXPIRED)
+
+    async def drop_all(
+        self, positions: list[Position], event: HistoryEvent, reason: MessageClass | None = None
+    ) -> None:
+        """Drop messages that the caller has locked, together."""
+        changes = Changes()
+        try:
+            messages = await self._core.load_all(positions)
+        except LannerError:
+            for position in positions:
+                self.release(position)
+            raise
+        for position, message in zip(positions, messages, strict=True):
+            self.drop(changes, position, message, event, reason or _expiry_reason(position.queue))
+        await self._core.finish(changes)
+
+    # Acknowledgments.
+
+    def acknowledge(self, changes: Changes, message: Message, reason: MessageClass) -> None:
+        """Send Administration Acknowledgment (MS-MQQB 3.1.7.15), if the sender asked for this one."""
+        if not message.administration_queue or not message.acknowledgments.wants(reason):
+            return
+        try:
+            queue = self._core.target(message.administration_queue)
+            if queue.properties.transactional or queue.is_read_only:
+                raise LannerError(f"{queue.name} cannot be an administration queue")
+            acknowledgment = self._acknowledgment(changes, queue, message, reason)
+            self._core.charge(queue, acknowledgment.size)
+        except LannerError as error:
+            # The text says to discard it; the operator gets to know.
+            log.warning("an acknowledgment of %s was discarded: %s", message.id, error)
+            return
+        self.put(changes, queue, acknowledgment, HistoryEvent.SENT)
+
+    def _acknowledgment(
+        self, changes: Changes, queue: Queue, message: Message, reason: MessageClass
+    ) -> Message:
+        encrypted = message.security is not None and message.security.privacy_level is not PrivacyLevel.NONE
+        has_body = reason not in _POSITIVE_ACKNOWLEDGMENTS and not encrypted
+        acknowledgment = Message(
+            message_class=reason.value,
+            correlation_id=message.id,
+            response_queue=message.destination_queue,
+            delivery=message.delivery,
+            label=message.label,
+            priority=message.priority,
+            body=message.body if has_body else b"",
+            body_type=message.body_type if has_body else 0,
+            time_to_reach_queue=INFINITE,
+            time_to_be_received=INFINITE,
+            security=MessageSecurity(
+                sender_id_type=SenderIdType.QUEUE_MANAGER, sender_id=self._core.machine_id.bytes_le
+            ),
+        )
+        return self.stamp(changes, queue, acknowledgment)
+
+    # The pieces.
+
+    def _expiry_in(self, queue: Queue, message: Message) -> float | None:
+        if isinstance(queue, OutgoingQueue):
+            return message.transit_expiry()
+        return None if queue.keeps_finished_messages else message.expiry()
+
+    def _appear(self, position: Position, message: Message) -> None:
+        queue = position.queue
+        queue.messages.add(position)
+        if position.message is None:
+            self._core.cache.put(message)
+        self.expiry.watch(position)
+        self._announce(queue, position)
+
+    def _announce(self, queue: Queue, position: Position) -> None:
+        queue.readers.offer(position)
+        events = self._core.events
+        if events.wanted(MessageAvailable) and position.state is PositionState.AVAILABLE:
+            events.publish(MessageAvailable(queue, position))
+
+    def _delete(self, changes: Changes, position: Position, reason: MessageClass) -> None:
+        if position.message is None:
+            changes.deletes.append(position.lookup_id)
+        changes.on_applied.append(partial(self._disappear, position, reason))
+        changes.on_failed.append(partial(self.release, position))
+
+    def _disappear(self, position: Position, reason: MessageClass) -> None:
+        queue = position.queue
+        if position.state is PositionState.DELETED:
+            return
+        queue.messages.remove(position)
+        self._core.count_out(queue, position.size)
+        self._core.cache.pop(position.lookup_id)
+        self.expiry.forget(position)
+        self._core.drop_idle_subqueue(queue)
+        if self._core.events.wanted(MessageDeleted):
+            self._core.events.publish(MessageDeleted(queue, position, reason.value))
+
+    def _keep(
+        self,
+        changes: Changes,
+        position: Position,
+        message: Message,
+        target: Queue,
+        event: HistoryEvent,
+        reason: MessageClass = MessageClass.ACK_RECEIVE,
+    ) -> None:
+        """Move a finished message into a journal or dead-letter queue, if that has room."""
+        kept_class = reason.value if event is HistoryEvent.DEAD_LETTERED else position.message_class
+        if not self._has_room_to_keep(target, position.size):
+            self._record(
+                changes, HistoryEvent.DISCARDED, target, message, reason=f"{target.name} is over its quota"
+            )
+            self._delete(changes, position, reason)
+            return
+        self._record(changes, event, target, message, reason=describe_class(reason), message_class=kept_class)
+        self._relocate(changes, position, target, expires=None, message_class=kept_class, reason=reason)
+
+    def _keep_copy(self, changes: Changes, message: Message) -> None:
+        """Positive source journaling: a second copy with a place of its own."""
+        journal = self._core.queues.get(SYSTEM_JOURNAL)
+        if not self._has_room_to_keep(journal, message.size):
+            self._record(
+                changes, HistoryEvent.DISCARDED, journal, message, reason="the journal is over its quota"
+            )
+            return
+        self._core.count_in(journal, message.size)
+        self.put(changes, journal, self.place(changes, message), HistoryEvent.JOURNALED)
+
+    def _has_room_to_keep(self, target: Queue, size: int) -> bool:
+        quota = self._core.settings.journal_quota
+        if target.parent is not None or quota == INFINITE:
+            return self._core.has_room(target, size)
+        names = (SYSTEM_JOURNAL, DEAD_LETTER, TRANSACTIONAL_DEAD_LETTER)
+        kept = sum(self._core.queues.get(name).messages.bytes for name in names)
+        return kept + size <= quota * KILOBYTE
+
+    def _dead_letter_queue(self, message: Message) -> Queue:
+        if message.dead_letter_queue:
+            try:
+                queue = self._core.queues.find(message.dead_letter_queue)
+            except LannerError:
+                queue = None
+            if queue is not None and not queue.is_read_only and not isinstance(queue, OutgoingQueue):
+                return queue
+            log.warning("the dead-letter queue %s of %s is not there", message.dead_letter_queue, message.id)
+        name = TRANSACTIONAL_DEAD_LETTER if message.is_transactional else DEAD_LETTER
+        return self._core.queues.get(name)
+
+    def _relocate(
+        self,
+        changes: Changes,
+        position: Position,
+        target: Queue,
+        *,
+        expires: float | None,
+        message_class: int | None = None,
+        reason: MessageClass = MessageClass.NORMAL,
+    ) -> None:
+        if not target.is_stored:
+            self._core.store_queue(changes, target)
+        self._core.count_in(target, position.size)
+        new_class = position.message_class if message_class is None else message_class
+        self._update(changes, position, target, message_class=new_class, expires=expires)
+        changes.on_applied.append(partial(self._settle_in, position, target, new_class, expires, reason))
+        changes.on_failed.append(partial(self._core.count_out, target, position.size))
+        changes.on_failed.append(partial(self.release, position))
+
+    def _update(
+        self,
+        changes: Changes,
+        position: Position,
+        queue: Queue,
+        *,
+        message_class: int | None = None,
+        expires: float | None = None,
+    ) -> None:
+        if position.message is not None:
+            return
+        changes.updates.append(
+            (
+                queue.id,
+                position.message_class if message_class is None else message_class,
+                expires if queue is not position.queue else position.expires,
+                position.aborts,
+                position.lookup_id,
+            )
+        )
+
+    def _settle_in(
+        self,
+        position: Position,
+        target: Queue,
+        message_class: int,
+        expires: float | None,
+        reason: MessageClass,
+    ) -> None:
+        source = position.queue
+        source.messages.remove(position)
+        self._core.count_out(source, position.size)
+        self._core.cache.pop(position.lookup_id)
+        if expires is None:
+            self.expiry.forget(position)
+        if self._core.events.wanted(MessageDeleted):
+            self._core.events.publish(MessageDeleted(source, position, reason.value))
+        position.queue = target
+        position.message_class = message_class
+        position.expires = expires
+        if position.message is not None:
+            position.message = replace(
+                position.message, message_class=message_class, abort_count=position.aborts
+            )
+        target.messages.add(position)
+        self._core.drop_idle_subqueue(source)
+        self._announce(target, position)
+
+    def _record(
+        self,
+        changes: Changes,
+        event: HistoryEvent,
+        queue: Queue,
+        message: Message,
+        *,
+        reason: str | None = None,
+        transaction_id: str | None = None,
+        message_class: int | None = None,
+    ) -> None:
+        changes.history.append(
+            history_row(
+                self._core.clock.time(),
+                event,
+                queue.name,
+                message,
+                reason=reason,
+                transaction_id=transaction_id,
+                message_class=message_class,
+            )
+        )
+
+
+def _expiry_reason(queue: Queue) -> MessageClass:
+    if isinstance(queue, OutgoingQueue):
+        return MessageClass.NACK_REACH_QUEUE_TIMEOUT
+    return MessageClass.NACK_RECEIVE_TIMEOUT

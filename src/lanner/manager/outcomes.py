@@ -1,0 +1,75 @@
+"""Keys: the same send or transaction twice is done once, also after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from lanner.manager.core import Core
+from lanner.model.errors import InvalidPropertyError, OperationCancelledError
+from lanner.store import Changes
+
+__all__ = ["Outcome", "Outcomes", "check_key"]
+
+MAX_KEY_LENGTH = 512
+"""Characters: a key is kept and indexed for days."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a send or transaction came to: the identifiers of its messages, and their places."""
+
+    message_ids: tuple[str, ...]
+    lookup_ids: tuple[int, ...]
+    is_replay: bool = False
+    """Whether an earlier operation with the same key did it."""
+
+
+def check_key(key: str) -> None:
+    """Refuse a key that cannot be kept."""
+    if not key or len(key) > MAX_KEY_LENGTH:
+        raise InvalidPropertyError(f"a key has 1 to {MAX_KEY_LENGTH} characters")
+
+
+class Outcomes:
+    """Remembers what was done under which key."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._under_way: dict[str, asyncio.Future[Outcome]] = {}
+
+    async def once(self, key: str, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
+        """Do the work unless it was done under this key; then give back what it came to.
+
+        Two at a time with one key: the second waits for the first. If the first fails, the second tries.
+        """
+        check_key(key)
+        while key in self._under_way:
+            try:
+                return msgspec.structs.replace(await asyncio.shield(self._under_way[key]), is_replay=True)
+            except OperationCancelledError:
+                continue
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._under_way[key] = future
+        try:
+            known = await self._core.store.outcome(key)
+            if known is not None:
+                outcome = msgspec.structs.replace(_decoder.decode(known), is_replay=True)
+            else:
+                outcome = await work()
+            future.set_result(outcome)
+            return outcome
+        finally:
+            del self._under_way[key]
+            if not future.done():
+                future.set_exception(OperationCancelledError("the first operation with this key failed"))
+                future.exception()  # nobody may be waiting
+
+    def remember(self, changes: Changes, key: str, outcome: Outcome) -> None:
+        """Keep the outcome, in the same transaction as what it is about."""
+        changes.outcomes.append((key, _encoder.encode(outcome), self._core.clock.time()))
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Outcome)

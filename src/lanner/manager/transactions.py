@@ -1,0 +1,110 @@
+"""Units of work over several queues (MS-MQDMPR 3.1.1.13, 3.1.1.14, 3.1.4.3 to 3.1.4.5).
+
+===========  ==========================================  =======================================
+state        what is in it                               next
+===========  ==========================================  =======================================
+ACTIVE       sent messages, charged but in no queue;     commit: COMMITTING; abort: ABORTED
+             received and moved ones, locked
+COMMITTING   handed to the store as one set of changes   COMMITTED, or ABORTED if the store fails
+COMMITTED    all of it is true                           -
+ABORTED      none of it is                               -
+===========  ==========================================  =======================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from lanner.manager.positions import Position
+from lanner.manager.queues import Queue
+from lanner.manager.sending import Accepted
+from lanner.model.errors import TransactionSequenceError
+from lanner.model.message import Message
+
+__all__ = ["Moved", "Received", "Transaction", "TransactionState"]
+
+MAX_OPERATIONS = 100_000
+"""Operations in one transaction: all of them are in memory until it ends."""
+
+
+class TransactionState(Enum):
+    """Where a transaction stands."""
+
+    ACTIVE = "active"
+    COMMITTING = "committing"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+class Received(NamedTuple):
+    """A message that the transaction takes."""
+
+    position: Position
+    message: Message
+
+
+class Moved(NamedTuple):
+    """A message that the transaction moves."""
+
+    position: Position
+    message: Message
+    target: Queue
+
+
+class Transaction:
+    """One unit of work. Made by ``create_transaction``, ended by commit or abort."""
+
+    def __init__(self, identifier: str | None = None, key: str | None = None) -> None:
+        self.id = identifier or str(uuid4())
+        self.key = key
+        self.state = TransactionState.ACTIVE
+        self.sent: list[Accepted] = []
+        self.received: list[Received] = []
+        self.moved: list[Moved] = []
+        self.is_replay = False
+        """Whether the commit found that this key's transaction had been committed before."""
+
+    def __repr__(self) -> str:
+        return f"<Transaction {self.id} {self.state.value}>"
+
+    def check_active(self) -> None:
+        """Refuse work in a transaction that has ended, or has grown beyond reason."""
+        if self.state is not TransactionState.ACTIVE:
+            raise TransactionSequenceError(f"the transaction {self.id} is {self.state.value}")
+        if len(self.sent) + len(self.received) + len(self.moved) >= MAX_OPERATIONS:
+            raise TransactionSequenceError(
+                f"the transaction {self.id} has {MAX_OPERATIONS:,} operations",
+                hint="commit it, begin another",
+            )
+
+    def add_received(self, positions: Sequence[Position], messages: Sequence[Message]) -> None:
+        """Note messages that were locked for this transaction."""
+        self.received.extend(map(Received, positions, messages))
+
+    def marked(self) -> list[Accepted]:
+        """The sent messages, with the first and the last to each queue marked (3.1.4.3).
+
+        Decision: the marks are given for each destination, where the receiver can make use of them.
+        """
+        first: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for index, (queue, _) in enumerate(self.sent):
+            first.setdefault(queue.id, index)
+            last[queue.id] = index
+        return [
+            _mark(accepted, first[accepted.queue.id] == index, last[accepted.queue.id] == index)
+            for index, accepted in enumerate(self.sent)
+        ]
+
+
+def _mark(accepted: Accepted, first: bool, last: bool) -> Accepted:
+    queue, message = accepted
+    assert message.transaction is not None
+    if not first and not last:
+        return accepted
+    return Accepted(queue, replace(message, transaction=replace(message.transaction, first=first, last=last)))

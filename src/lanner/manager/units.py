@@ -1,0 +1,206 @@
+"""Doing whole operations: sends, moves and transactions, each as one set of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lanner.manager.core import Core
+from lanner.manager.delivery import Delivery
+from lanner.manager.handles import OpenQueue
+from lanner.manager.outcomes import Outcome, Outcomes, check_key
+from lanner.manager.positions import Position, PositionState
+from lanner.manager.queues import Queue
+from lanner.manager.sending import Accepted, Sending
+from lanner.manager.transactions import Moved, Transaction, TransactionState
+from lanner.model.errors import (
+    InvalidPropertyError,
+    MessageLockedError,
+    MessageNotFoundError,
+    QuotaExceededError,
+    TransactionSequenceError,
+    TransactionUsageError,
+)
+from lanner.model.message import Message
+from lanner.store import Changes
+from lanner.store.codec import MessageFlags
+
+__all__ = ["Units"]
+
+MAX_TRANSACTIONS = 10_000
+"""Transactions open at once: each holds locks and messages in memory."""
+
+
+class Units:
+    """Begins, fills and ends units of work."""
+
+    def __init__(self, core: Core, delivery: Delivery, sending: Sending, outcomes: Outcomes) -> None:
+        self._core = core
+        self._delivery = delivery
+        self._sending = sending
+        self._outcomes = outcomes
+        self._open: dict[str, Transaction] = {}
+
+    # Sending.
+
+    async def send(
+        self, handle: OpenQueue, messages: Sequence[Message], transaction: Transaction | None, key: str | None
+    ) -> Outcome:
+        """Send messages: in a transaction, under a key, or at once."""
+        if transaction is not None:
+            if key is not None:
+                raise InvalidPropertyError("in a transaction the key is the transaction's, not the message's")
+            return await self._send_in(transaction, handle, messages)
+        if key is not None:
+            return await self._outcomes.once(key, lambda: self._send_now(handle, messages, key))
+        return await self._send_now(handle, messages, None)
+
+    async def _send_now(self, handle: OpenQueue, messages: Sequence[Message], key: str | None) -> Outcome:
+        changes = Changes()
+        accepted = self._sending.accept(changes, handle, messages, None)
+        self._sending.put(changes, accepted)
+        outcome = _outcome(accepted)
+        if key is not None:
+            self._outcomes.remember(changes, key, outcome)
+        await self._core.finish(changes)
+        return outcome
+
+    async def _send_in(
+        self, transaction: Transaction, handle: OpenQueue, messages: Sequence[Message]
+    ) -> Outcome:
+        transaction.check_active()
+        numbers = Changes()
+        accepted = self._sending.accept(numbers, handle, messages, transaction.id)
+        transaction.sent.extend(accepted)
+        if numbers.meta:
+            # The numbers are given out whatever becomes of the transaction.
+            await self._core.store.commit(numbers)
+        return _outcome(accepted)
+
+    # Moving.
+
+    async def move(
+        self, handle: OpenQueue, lookup_id: int, target: Queue, transaction: Transaction | None
+    ) -> None:
+        """Move one message to another queue."""
+        queue = handle.for_receiving()
+        if transaction is not None:
+            transaction.check_active()
+        position = queue.messages.get(lookup_id)
+        if position is None:
+            raise MessageNotFoundError(f"there is no message {lookup_id} in {queue.name}")
+        if position.state is not PositionState.AVAILABLE:
+            raise MessageLockedError(f"the message {lookup_id} is being received by somebody")
+        self._check_move(position, target)
+        queue.messages.lock(position)
+        try:
+            message = await self._core.load(position)
+        except BaseException:
+            self._delivery.release(position)
+            raise
+        if transaction is not None:
+            transaction.moved.append(Moved(position, message, target))
+            return
+        changes = Changes()
+        self._delivery.move(changes, position, message, target)
+        await self._core.finish(changes)
+
+    def _check_move(self, position: Position, target: Queue) -> None:
+        if target is position.queue:
+            raise InvalidPropertyError(f"the message is in {target.name} already")
+        is_transactional = bool(position.flags & MessageFlags.TRANSACTIONAL)
+        if is_transactional != target.properties.transactional:
+            raise TransactionUsageError(
+                f"the message and {target.name} disagree about being transactional",
+                hint="receive it and send it again",
+            )
+        same_family = (target.parent or target) is (position.queue.parent or position.queue)
+        if not same_family and not self._core.has_room(target, position.size):
+            raise QuotaExceededError(f"{target.name} is full", of_queue=True)
+
+    # Transactions.
+
+    def begin(self, identifier: str | None, key: str | None) -> Transaction:
+        """Create Transaction (3.1.7.1.8)."""
+        if key is not None:
+            check_key(key)
+        if len(self._open) >= MAX_TRANSACTIONS:
+            raise TransactionSequenceError(
+                f"{MAX_TRANSACTIONS:,} transactions are open", hint="commit or abort some of them"
+            )
+        transaction = Transaction(identifier, key)
+        if transaction.id in self._open:
+            raise TransactionSequenceError(f"the transaction {transaction.id} is open already")
+        self._open[transaction.id] = transaction
+        return transaction
+
+    async def commit(self, transaction: Transaction) -> Outcome:
+        """Transaction Commit (3.1.4.4)."""
+        if transaction.state is not TransactionState.ACTIVE:
+            raise TransactionSequenceError(f"the transaction {transaction.id} is {transaction.state.value}")
+        transaction.state = TransactionState.COMMITTING
+        if transaction.key is None:
+            return await self._commit(transaction)
+        outcome = await self._outcomes.once(transaction.key, lambda: self._commit(transaction))
+        if outcome.is_replay:
+            self._undo(transaction)
+            transaction.is_replay = True
+            self._end(transaction, TransactionState.COMMITTED)
+        return outcome
+
+    async def _commit(self, transaction: Transaction) -> Outcome:
+        changes = Changes()
+        sent = [
+            Accepted(queue, self._delivery.place(changes, message)) for queue, message in transaction.marked()
+        ]
+        self._sending.put(changes, sent)
+        for position, message in transaction.received:
+            if position.state is not PositionState.DELETED:
+                self._delivery.take(changes, position, message, transaction_id=transaction.id)
+        for position, message, target in transaction.moved:
+            if position.state is not PositionState.DELETED:
+                self._delivery.move(changes, position, message, target, transaction_id=transaction.id)
+        outcome = _outcome(sent)
+        if transaction.key is not None:
+            self._outcomes.remember(changes, transaction.key, outcome)
+        changes.on_applied.append(lambda: self._end(transaction, TransactionState.COMMITTED))
+        changes.on_failed.append(lambda: self._end(transaction, TransactionState.ABORTED))
+        await self._core.finish(changes)
+        return outcome
+
+    async def abort(self, transaction: Transaction) -> None:
+        """Transaction Abort (3.1.4.5)."""
+        if transaction.state is not TransactionState.ACTIVE:
+            raise TransactionSequenceError(f"the transaction {transaction.id} is {transaction.state.value}")
+        self._end(transaction, TransactionState.ABORTED)
+        self._sending.discard(transaction.sent)
+        for position, _, _ in transaction.moved:
+            self._delivery.release(position)
+        changes = Changes()
+        for position, message in transaction.received:
+            if position.state is not PositionState.DELETED:
+                self._delivery.give_back(changes, position, message, transaction_id=transaction.id)
+        await self._core.finish(changes)
+
+    def abandon_all(self) -> None:
+        """Abort everything without counting it: the manager stops, the messages are where they were."""
+        for transaction in tuple(self._open.values()):
+            if transaction.state is TransactionState.ACTIVE:
+                self._end(transaction, TransactionState.ABORTED)
+
+    def _undo(self, transaction: Transaction) -> None:
+        self._sending.discard(transaction.sent)
+        for position, _ in transaction.received:
+            self._delivery.release(position)
+        for position, _, _ in transaction.moved:
+            self._delivery.release(position)
+
+    def _end(self, transaction: Transaction, state: TransactionState) -> None:
+        transaction.state = state
+        self._open.pop(transaction.id, None)
+
+
+def _outcome(accepted: Sequence[Accepted]) -> Outcome:
+    return Outcome(
+        message_ids=tuple(str(message.id) for _, message in accepted),
+        lookup_ids=tuple(message.lookup_id for _, message in accepted),
+    )
