@@ -158,6 +158,7 @@ WRONG = [
     ("DIRECT=HTTP://./msmq/q", "not in URLs", "DIRECT=HTTP://localhost/msmq/q"),
     ("DIRECT=HTTP://a@b/msmq/q", "'@' at position 2", ""),
     ("DIRECT=HTTP://host/private/q", "'/msmq/' must stand", "DIRECT=HTTP://host/msmq/private$/q"),
+    ("DIRECT=HTTP://host/mq/private$/q", "'/msmq/' must stand", "DIRECT=HTTP://host/msmq/private$/q"),
     ("DIRECT=HTTP://host/msmqx/q", "'/msmq/' must stand", "DIRECT=HTTP://host/msmq/msmqx%2Fq"),
     ("DIRECT=HTTP://host/msmq/a/b", "not 'a'", "DIRECT=HTTP://host/msmq/a%2Fb"),
     ("DIRECT=HTTP://host/msmq/q?x=1", "has '?'", "DIRECT=HTTP://host/msmq/q"),

@@ -47,10 +47,10 @@ class MessageCache:
         self._bytes = 0
         self._messages: OrderedDict[int, Message] = OrderedDict()
 
-    def put(self, message: Message) -> None:
+    def put(self, message: Message, size: int) -> None:
         """Remember a message, and forget the oldest beyond the limit."""
         self._messages[message.lookup_id] = message
-        self._bytes += message.size
+        self._bytes += size
         while self._bytes > self._limit:
             _, oldest = self._messages.popitem(last=False)
             self._bytes -= oldest.size
@@ -112,15 +112,15 @@ class Core:
 
     # Numbers.
 
-    def next_sequential(self, changes: Changes) -> int:
-        """Give out the next number (SequentialID), reserving a block ahead in the store."""
-        number = self._next_sequential
-        self._next_sequential += 1
+    def take_numbers(self, changes: Changes, count: int) -> int:
+        """Give out numbers (SequentialID), reserving a block ahead in the store. Returns the first."""
+        first = self._next_sequential
+        self._next_sequential += count
         if self._next_sequential > self._reserved_sequential:
             self._reserved_sequential = self._next_sequential + SEQUENTIAL_BLOCK
             changes.meta.append(("sequential", self._reserved_sequential))
             changes.on_failed.append(self._forget_reservation)
-        return number
+        return first
 
     def _forget_reservation(self) -> None:
         self._reserved_sequential = 0

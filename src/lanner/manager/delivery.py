@@ -20,6 +20,7 @@ or rejected          source journaling and sent from here
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -34,9 +35,10 @@ from lanner.model.codes import MessageClass, describe_class
 from lanner.model.errors import LannerError
 from lanner.model.history import HistoryEvent
 from lanner.model.message import INFINITE, Message, MessageSecurity, PrivacyLevel, SenderIdType
+from lanner.model.message import Delivery as Guarantee
 from lanner.model.message_id import MessageId
 from lanner.store import Changes
-from lanner.store.codec import MessageFlags, content_record, flags_of, message_row
+from lanner.store.codec import MessageFlags, MessageRow, content_record, flags_of
 
 __all__ = ["Delivery"]
 
@@ -64,28 +66,34 @@ class Delivery:
 
     # In.
 
-    def stamp(self, changes: Changes, queue: Queue, message: Message) -> Message:
-        """Give a message that starts here its identity, times and place."""
+    def stamp_all(self, changes: Changes, queue: Queue, messages: Sequence[Message]) -> list[Message]:
+        """Give messages that start here their identities, times and places."""
         core = self._core
         now = core.clock.time()
-        sequential = core.next_sequential(changes)
-        return replace(
-            message,
-            id=MessageId.of(core.machine_id, sequential & 0xFFFFFFFF),
-            lookup_id=lookup_identifier(message.priority, sequential),
-            source_machine=core.machine_id,
-            destination_queue=message.destination_queue or core.queues.format_name(queue),
-            sent_time=now,
-            arrival_time=now,
-            abort_count=0,
-        )
+        lineage = core.machine_id
+        prefix = lineage.bytes_le
+        destination = core.queues.format_name(queue)
+        first = core.take_numbers(changes, len(messages))
+        return [
+            replace(
+                message,
+                id=MessageId(prefix + (number & 0xFFFFFFFF).to_bytes(4, "little")),
+                lookup_id=lookup_identifier(message.priority, number),
+                source_machine=lineage,
+                destination_queue=destination,
+                sent_time=now,
+                arrival_time=now,
+                abort_count=0,
+            )
+            for number, message in enumerate(messages, first)
+        ]
 
     def place(self, changes: Changes, message: Message) -> Message:
         """Give a message that has its identity already a place in a queue here."""
-        sequential = self._core.next_sequential(changes)
+        number = self._core.take_numbers(changes, 1)
         return replace(
             message,
-            lookup_id=lookup_identifier(message.priority, sequential),
+            lookup_id=lookup_identifier(message.priority, number),
             arrival_time=self._core.clock.time(),
             abort_count=0,
         )
@@ -94,61 +102,70 @@ class Delivery:
         self,
         changes: Changes,
         queue: Queue,
-        message: Message,
+        messages: Sequence[Message],
         *,
         event: HistoryEvent = HistoryEvent.SENT,
         peer: str | None = None,
     ) -> None:
-        """Put a message in, and do what its sender asked for on arrival. Its size was charged before."""
-        self.put(changes, queue, message, event, peer=peer)
+        """Put messages in, and do what their senders asked for on arrival. They were charged before."""
+        self.put(changes, queue, messages, event, peer=peer)
         if isinstance(queue, OutgoingQueue):
             return
-        if message.positive_journaling and message.source_machine == self._core.machine_id:
-            self._keep_copy(changes, message)
-        if message.acknowledgments and message.administration_queue:
-            self.acknowledge(changes, message, MessageClass.ACK_REACH_QUEUE)
+        for message in messages:
+            if message.positive_journaling and message.source_machine == self._core.machine_id:
+                self._keep_copy(changes, message)
+            if message.acknowledgments and message.administration_queue:
+                self.acknowledge(changes, message, MessageClass.ACK_REACH_QUEUE)
 
     def put(
         self,
         changes: Changes,
         queue: Queue,
-        message: Message,
+        messages: Sequence[Message],
         event: HistoryEvent,
         *,
         reason: str | None = None,
         peer: str | None = None,
     ) -> None:
-        """Put a message in, and nothing else. Its size was charged before."""
+        """Put messages in, and nothing else. They were charged before."""
         core = self._core
-        assert message.id is not None
-        flags = flags_of(message)
-        expires = self._expiry_in(queue, message)
-        size = message.size
-        position = Position(
-            message.lookup_id,
-            queue,
-            message.id,
-            message.correlation_id,
-            size,
-            message.message_class,
-            flags,
-            expires,
-            message.abort_count,
-        )
+        now = core.clock.time()
+        keep_body = core.settings.history_bodies
         if not queue.is_stored:
             core.store_queue(changes, queue)
-        if message.is_recoverable:
-            changes.messages.append(message_row(message, queue.id, flags, expires))
-            changes.contents.append(content_record(message))
-        else:
-            position.message = message
-            reason = reason or "express"
-        body = message.body if core.settings.history_bodies else None
-        changes.history.append(
-            history_row(core.clock.time(), event, queue.name, message, reason=reason, peer=peer, body=body)
-        )
-        changes.on_applied.append(partial(self._appear, position, message))
-        changes.on_failed.append(partial(core.count_out, queue, size))
+        positions: list[Position] = []
+        total = 0
+        for message in messages:
+            assert message.id is not None
+            size = message.size
+            total += size
+            position = Position(
+                message.lookup_id,
+                queue,
+                message.id,
+                message.correlation_id,
+                size,
+                message.message_class,
+                flags_of(message),
+                _expiry_in(queue, message),
+                message.abort_count,
+            )
+            positions.append(position)
+            why = reason
+            if message.delivery is Guarantee.RECOVERABLE:
+                changes.messages.append(_index_row(position, message.arrival_time))
+                changes.contents.append(content_record(message))
+            else:
+                position.message = message
+                why = reason or "express"
+            body = message.body if keep_body else None
+            changes.history.append(
+                history_row(
+                    now, event, queue.name, message, size, message.message_class, why, peer, None, body
+                )
+            )
+        changes.on_applied.append(partial(self._appear, queue, positions, messages))
+        changes.on_failed.append(partial(core.count_out, queue, total))
 
     # Out.
 
@@ -158,7 +175,7 @@ class Delivery:
         """An application receives the message."""
         queue = position.queue
         self._record(changes, HistoryEvent.RECEIVED, queue, message, transaction_id=transaction_id)
-        if queue.keeps_finished_messages:
+        if queue.is_read_only:
             self._delete(changes, position, MessageClass.ACK_RECEIVE)
             return
         top = queue.parent or queue
@@ -182,7 +199,7 @@ class Delivery:
         self._record(
             changes, event, queue, message, reason=describe_class(reason), message_class=reason.value
         )
-        if queue.keeps_finished_messages:
+        if queue.is_read_only:
             self._delete(changes, position, reason)
             return
         if position.flags & _ACKNOWLEDGMENTS:
@@ -233,7 +250,7 @@ class Delivery:
             transaction_id=transaction_id,
         )
         limit = queue.properties.max_aborts
-        if limit and position.aborts >= limit and queue.parent is None and not queue.keeps_finished_messages:
+        if limit and position.aborts >= limit and queue.parent is None and not queue.is_read_only:
             poison = self._core.subqueue(queue, POISON)
             self.move(
                 changes, position, message, poison, reason=f"poison: {position.aborts} aborted receives"
@@ -255,7 +272,7 @@ class Delivery:
                 self.move(changes, position, message, queue, reason="the receiver was cancelled")
             return
         self._core.count_in(queue, position.size)
-        self.put(changes, queue, message, HistoryEvent.RETURNED, reason="the receiver was cancelled")
+        self.put(changes, queue, [message], HistoryEvent.RETURNED, reason="the receiver was cancelled")
 
     def release(self, position: Position) -> None:
         """Give a locked message its place back, unless it was purged or its time ran out meanwhile."""
@@ -310,7 +327,7 @@ class Delivery:
             # The text says to discard it; the operator gets to know.
             log.warning("an acknowledgment of %s was discarded: %s", message.id, error)
             return
-        self.put(changes, queue, acknowledgment, HistoryEvent.SENT)
+        self.put(changes, queue, [acknowledgment], HistoryEvent.SENT)
 
     def _acknowledgment(
         self, changes: Changes, queue: Queue, message: Message, reason: MessageClass
@@ -332,22 +349,21 @@ class Delivery:
                 sender_id_type=SenderIdType.QUEUE_MANAGER, sender_id=self._core.machine_id.bytes_le
             ),
         )
-        return self.stamp(changes, queue, acknowledgment)
+        return self.stamp_all(changes, queue, [acknowledgment])[0]
 
     # The pieces.
 
-    def _expiry_in(self, queue: Queue, message: Message) -> float | None:
-        if isinstance(queue, OutgoingQueue):
-            return message.transit_expiry()
-        return None if queue.keeps_finished_messages else message.expiry()
-
-    def _appear(self, position: Position, message: Message) -> None:
-        queue = position.queue
-        queue.messages.add(position)
-        if position.message is None:
-            self._core.cache.put(message)
-        self.expiry.watch(position)
-        self._announce(queue, position)
+    def _appear(self, queue: Queue, positions: list[Position], messages: Sequence[Message]) -> None:
+        add, keep = queue.messages.add, self._core.cache.put
+        for position, message in zip(positions, messages, strict=True):
+            add(position)
+            if position.message is None:
+                keep(message, position.size)
+            if position.expires is not None:
+                self.expiry.watch(position)
+        if queue.readers or self._core.events.wanted(MessageAvailable):
+            for position in positions:
+                self._announce(queue, position)
 
     def _announce(self, queue: Queue, position: Position) -> None:
         queue.readers.offer(position)
@@ -402,7 +418,7 @@ class Delivery:
             )
             return
         self._core.count_in(journal, message.size)
-        self.put(changes, journal, self.place(changes, message), HistoryEvent.JOURNALED)
+        self.put(changes, journal, [self.place(changes, message)], HistoryEvent.JOURNALED)
 
     def _has_room_to_keep(self, target: Queue, size: int) -> bool:
         quota = self._core.settings.journal_quota
@@ -502,17 +518,37 @@ class Delivery:
         transaction_id: str | None = None,
         message_class: int | None = None,
     ) -> None:
+        if message_class is None:
+            message_class = message.message_class
+        now = self._core.clock.time()
         changes.history.append(
             history_row(
-                self._core.clock.time(),
-                event,
-                queue.name,
-                message,
-                reason=reason,
-                transaction_id=transaction_id,
-                message_class=message_class,
+                now, event, queue.name, message, message.size, message_class, reason, None, transaction_id
             )
         )
+
+
+def _index_row(position: Position, arrived: float) -> MessageRow:
+    return (
+        position.lookup_id,
+        position.queue.id,
+        position.id,
+        position.correlation,
+        position.size,
+        position.message_class,
+        position.flags,
+        arrived,
+        position.expires,
+        position.aborts,
+    )
+
+
+def _expiry_in(queue: Queue, message: Message) -> float | None:
+    if isinstance(queue, OutgoingQueue):
+        return message.transit_expiry()
+    if message.time_to_be_received == INFINITE or queue.is_read_only:
+        return None
+    return message.expiry()
 
 
 def _expiry_reason(queue: Queue) -> MessageClass:

@@ -123,6 +123,8 @@ class QueueManager:
         self._units.abandon_all()
         await self._core.settle()
         await self._core.store.close()
+        for queue in self._core.queues:
+            queue.messages.clear()
         log.info("queue manager %s is closed", self.name)
 
     async def __aenter__(self) -> Self:

@@ -61,6 +61,13 @@ class Queue:
         self.messages = MessageList()
         self.handles: set[OpenQueue] = set()
         self.readers = WaitingReaders(self)
+        self.name = self._name()
+        """What the queue is called in the store, the history and messages to people."""
+        self.key = self.name.casefold()
+        """The name in the spelling to compare by."""
+        self.is_read_only = kind in (QueueKind.JOURNAL, QueueKind.SYSTEM)
+        """Whether only the manager itself puts messages in. What is in there has ended already:
+        no more journaling, acknowledging or expiring."""
         self.is_deleted = False
         self.is_stored = False
         """Whether the store has its row: until then, whoever puts a message in puts the row in too."""
@@ -75,29 +82,9 @@ class Queue:
         return self._path
 
     @property
-    def name(self) -> str:
-        """What the queue is called in the store, the history and messages to people."""
-        return str(self.path)
-
-    @property
-    def key(self) -> str:
-        """The name in the spelling to compare by."""
-        return self.name.casefold()
-
-    @property
     def properties(self) -> QueueProperties:
         """What an administrator has set. A journal and a subqueue follow their queue."""
         return self.record.properties if self.parent is None else self.parent.properties
-
-    @property
-    def is_read_only(self) -> bool:
-        """Whether only the manager itself puts messages in."""
-        return self.kind in (QueueKind.JOURNAL, QueueKind.SYSTEM)
-
-    @property
-    def keeps_finished_messages(self) -> bool:
-        """Whether what is in here has ended already: no more journaling, acknowledging or expiring."""
-        return self.is_read_only
 
     def quota_bytes(self) -> int | None:
         """How many bytes may be in the queue, if that is limited."""
@@ -108,6 +95,9 @@ class Queue:
         """What counts against the quota: a queue and its subqueues share one."""
         top = self.parent if self.kind is QueueKind.SUBQUEUE and self.parent is not None else self
         return top.messages.bytes + sum(sub.messages.bytes for sub in top.subqueues.values())
+
+    def _name(self) -> str:
+        return str(self.path)
 
     def row(self) -> QueueRow:
         """What the store keeps."""
@@ -125,16 +115,14 @@ class OutgoingQueue(Queue):
     """Messages on their way to another machine."""
 
     def __init__(self, queue_id: int, destination: FormatName, record: QueueRecord) -> None:
-        super().__init__(queue_id, QueueKind.OUTGOING, None, record, None)
         self.destination = destination
+        super().__init__(queue_id, QueueKind.OUTGOING, None, record, None)
         self.state = OutgoingState.ON_HOLD if record.on_hold else OutgoingState.INACTIVE
         self.next_hops: tuple[str, ...] = ()
         self.served_by: str | None = None
         """The protocol that takes messages from here; None says that nothing does."""
 
-    @property
-    def name(self) -> str:
-        """An outgoing queue is called by where it leads to."""
+    def _name(self) -> str:
         return str(self.destination)
 
     @property

@@ -13,15 +13,20 @@ def history_row(
     event: HistoryEvent,
     queue: str,
     message: Message,
-    *,
+    size: int,
+    message_class: int,
     reason: str | None = None,
     peer: str | None = None,
     transaction_id: str | None = None,
-    message_class: int | None = None,
     body: bytes | None = None,
 ) -> HistoryRow:
     """Make one row; the writer fills in the LSN."""
+    stream = sequence = previous = None
     marks = message.transaction
+    if marks is not None:
+        transaction_id = transaction_id or marks.id
+        if marks.stream:
+            stream, sequence, previous = marks.stream, marks.sequence, marks.previous
     return HistoryRow(
         0,
         now,
@@ -29,17 +34,17 @@ def history_row(
         queue,
         str(message.id),
         message.lookup_id,
-        message.message_class if message_class is None else message_class,
+        message_class,
         message.priority,
         message.label or None,
-        message.size,
+        size,
         message.destination_queue or None,
         message.administration_queue or None,
         message.response_queue or None,
-        (marks.stream or None) if marks else None,
-        (marks.sequence or None) if marks else None,
-        marks.previous if marks and marks.sequence else None,
-        transaction_id or (marks.id if marks else None),
+        stream,
+        sequence,
+        previous,
+        transaction_id,
         reason,
         peer,
         body,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -14,15 +14,15 @@ from lanner.manager.queues import OutgoingQueue, Queue
 from lanner.model.errors import (
     LannerError,
     NotAuthenticatedError,
+    StaleHandleError,
     TransactionUsageError,
-    UnsupportedAccessModeError,
     UnsupportedOperationError,
 )
 from lanner.model.history import HistoryEvent
 from lanner.model.message import Delivery as Guarantee
 from lanner.model.message import Message, TransactionMarks
 from lanner.model.path_name import PathName, parse_path_name
-from lanner.model.queue import QueueAccess, QueueKind
+from lanner.model.queue import QueueKind
 from lanner.store import Changes
 
 __all__ = ["Accepted", "Sending"]
@@ -32,10 +32,11 @@ TRANSACTIONAL_PRIORITY = 0
 
 
 class Accepted(NamedTuple):
-    """A message that was checked, charged and stamped, and the queue it goes into."""
+    """Messages that were checked, charged and stamped, and the queue they go into."""
 
     queue: Queue
-    message: Message
+    messages: list[Message]
+    size: int
 
 
 class Sending:
@@ -46,86 +47,83 @@ class Sending:
         self._delivery = delivery
 
     def accept(
-        self, changes: Changes, handle: OpenQueue, messages: Iterable[Message], transaction_id: str | None
+        self, changes: Changes, handle: OpenQueue, messages: Sequence[Message], transaction_id: str | None
     ) -> list[Accepted]:
-        """Take messages from an application: check each, count it against the quotas, give it its identity.
+        """Take messages from an application: check them, count them against the quotas, stamp them.
 
-        When one is refused, none of them counts. A multiple-element handle makes one copy for each element.
+        When one is refused, none of them counts. A multiple-element handle makes copies for each element.
         """
-        accepted: list[Accepted] = []
-        try:
-            for message in messages:
-                self._accept(changes, handle, message, transaction_id, accepted)
-        except LannerError:
-            self.discard(accepted)
-            raise
-        return accepted
+        prepared = [self._prepared(message, transaction_id) for message in messages]
+        if handle.elements:
+            return self._fan_out(changes, handle, prepared, transaction_id is not None)
+        queue = handle.for_sending()
+        size = self._charge(queue, prepared, transaction_id is not None)
+        return [Accepted(queue, self._delivery.stamp_all(changes, queue, prepared), size)]
 
     def discard(self, accepted: Iterable[Accepted]) -> None:
         """Messages that were accepted are not sent after all."""
-        for queue, message in accepted:
-            self._core.count_out(queue, message.size)
+        for queue, _, size in accepted:
+            self._core.count_out(queue, size)
 
     def put(self, changes: Changes, accepted: Iterable[Accepted]) -> None:
         """Put accepted messages into changes."""
-        arrive = self._delivery.arrive
-        for queue, message in accepted:
-            arrive(changes, queue, message)
+        for queue, messages, _ in accepted:
+            self._delivery.arrive(changes, queue, messages)
 
     def deliver(self, changes: Changes, queue: Queue, message: Message, peer: str) -> None:
         """Take a message from a peer: it has its identity, and gets a place."""
         message.check()
-        check_destination(queue, message, message.is_transactional)
-        self._core.charge(queue, message.size)
+        self._charge(queue, [message], message.is_transactional)
         placed = self._delivery.place(changes, message)
-        self._delivery.arrive(changes, queue, placed, event=HistoryEvent.ARRIVED, peer=peer)
+        self._delivery.arrive(changes, queue, [placed], event=HistoryEvent.ARRIVED, peer=peer)
 
-    def _accept(
-        self,
-        changes: Changes,
-        handle: OpenQueue,
-        message: Message,
-        transaction_id: str | None,
-        accepted: list[Accepted],
-    ) -> None:
+    def _prepared(self, message: Message, transaction_id: str | None) -> Message:
         message.check()
         if message.administration_queue or message.response_queue or message.dead_letter_queue:
             message = self._with_format_names(message)
         if transaction_id is not None:
-            message = replace(
+            return replace(
                 message,
                 delivery=Guarantee.RECOVERABLE,
                 priority=TRANSACTIONAL_PRIORITY,
                 transaction=TransactionMarks(id=transaction_id),
             )
-        elif message.transaction is not None:
-            message = replace(message, transaction=None)
-        if handle.elements:
-            self._fan_out(changes, handle, message, accepted)
-            return
-        queue = handle.for_sending()
-        check_destination(queue, message, transaction_id is not None)
-        self._core.charge(queue, message.size)
-        accepted.append(Accepted(queue, self._delivery.stamp(changes, queue, message)))
+        return message if message.transaction is None else replace(message, transaction=None)
+
+    def _charge(self, queue: Queue, messages: Sequence[Message], is_transactional: bool) -> int:
+        check_destination(queue, is_transactional)
+        if queue.properties.authentication:
+            check_authenticated(queue, messages)
+        size = sum([message.size for message in messages])
+        self._core.charge(queue, size)
+        return size
 
     def _fan_out(
-        self, changes: Changes, handle: OpenQueue, message: Message, accepted: list[Accepted]
-    ) -> None:
+        self, changes: Changes, handle: OpenQueue, messages: Sequence[Message], is_transactional: bool
+    ) -> list[Accepted]:
         """Enqueue Message To An Open Queue (3.1.7.1.27): copies that share one identifier."""
-        if handle.is_closed or handle.access is not QueueAccess.SEND:
-            raise UnsupportedAccessModeError(f"{handle.format_name} is not open for sending")
-        message = replace(message, destination_queues=str(handle.format_name))
-        first: Message | None = None
-        for element in handle.elements:
-            queue = element.for_sending()
-            check_destination(queue, message, message.is_transactional)
-            self._core.charge(queue, message.size)
-            name = self._core.queues.format_name(queue)
-            if first is None:
-                copy = first = self._delivery.stamp(changes, queue, replace(message, destination_queue=name))
-            else:
-                copy = self._delivery.place(changes, replace(first, destination_queue=name))
-            accepted.append(Accepted(queue, copy))
+        if handle.is_closed:
+            raise StaleHandleError(f"the handle on {handle.format_name} is closed")
+        name = str(handle.format_name)
+        copies: Sequence[Message] = [replace(message, destination_queues=name) for message in messages]
+        accepted: list[Accepted] = []
+        try:
+            for element in handle.elements:
+                queue = element.for_sending()
+                size = self._charge(queue, copies, is_transactional)
+                if not accepted:
+                    copies = self._delivery.stamp_all(changes, queue, copies)
+                else:
+                    destination = self._core.queues.format_name(queue)
+                    copies = [
+                        self._delivery.place(changes, replace(copy, destination_queue=destination))
+                        for copy in copies
+                    ]
+                accepted.append(Accepted(queue, list(copies), size))
+        except LannerError:
+            self.discard(accepted)
+            raise
+        return accepted
 
     def _with_format_names(self, message: Message) -> Message:
         """Let other machines understand the queues that the message names: no ``.`` leaves this one."""
@@ -146,7 +144,7 @@ class Sending:
         return str(parsed)
 
 
-def check_destination(queue: Queue, message: Message, is_transactional: bool) -> None:
+def check_destination(queue: Queue, is_transactional: bool) -> None:
     """Refuse what this queue does not take."""
     if isinstance(queue, OutgoingQueue):
         return
@@ -166,5 +164,10 @@ def check_destination(queue: Queue, message: Message, is_transactional: bool) ->
             f"{queue.name} is not transactional, and the message is in a transaction",
             hint="send it outside of the transaction, or create the queue as transactional",
         )
-    if properties.authentication and not (message.security and message.security.authenticated):
-        raise NotAuthenticatedError(f"{queue.name} takes authenticated messages alone")
+
+
+def check_authenticated(queue: Queue, messages: Sequence[Message]) -> None:
+    """Refuse unsigned messages to a queue that takes signed ones alone."""
+    for message in messages:
+        if message.security is None or not message.security.authenticated:
+            raise NotAuthenticatedError(f"{queue.name} takes authenticated messages alone")

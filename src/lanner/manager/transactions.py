@@ -66,6 +66,7 @@ class Transaction:
         self.sent: list[Accepted] = []
         self.received: list[Received] = []
         self.moved: list[Moved] = []
+        self.operations = 0
         self.is_replay = False
         """Whether the commit found that this key's transaction had been committed before."""
 
@@ -76,7 +77,7 @@ class Transaction:
         """Refuse work in a transaction that has ended, or has grown beyond reason."""
         if self.state is not TransactionState.ACTIVE:
             raise TransactionSequenceError(f"the transaction {self.id} is {self.state.value}")
-        if len(self.sent) + len(self.received) + len(self.moved) >= MAX_OPERATIONS:
+        if self.operations >= MAX_OPERATIONS:
             raise TransactionSequenceError(
                 f"the transaction {self.id} has {MAX_OPERATIONS:,} operations",
                 hint="commit it, begin another",
@@ -85,26 +86,35 @@ class Transaction:
     def add_received(self, positions: Sequence[Position], messages: Sequence[Message]) -> None:
         """Note messages that were locked for this transaction."""
         self.received.extend(map(Received, positions, messages))
+        self.operations += len(positions)
+
+    def add_sent(self, accepted: Sequence[Accepted]) -> None:
+        """Note messages that are sent when this transaction is committed."""
+        self.sent.extend(accepted)
+        self.operations += sum(len(messages) for _, messages, _ in accepted)
+
+    def add_moved(self, position: Position, message: Message, target: Queue) -> None:
+        """Note a message that was locked to be moved."""
+        self.moved.append(Moved(position, message, target))
+        self.operations += 1
 
     def marked(self) -> list[Accepted]:
-        """The sent messages, with the first and the last to each queue marked (3.1.4.3).
+        """The sent messages by queue, with the first and the last to each queue marked (3.1.4.3).
 
         Decision: the marks are given for each destination, where the receiver can make use of them.
         """
-        first: dict[int, int] = {}
-        last: dict[int, int] = {}
-        for index, (queue, _) in enumerate(self.sent):
-            first.setdefault(queue.id, index)
-            last[queue.id] = index
-        return [
-            _mark(accepted, first[accepted.queue.id] == index, last[accepted.queue.id] == index)
-            for index, accepted in enumerate(self.sent)
-        ]
+        together: dict[Queue, Accepted] = {}
+        for queue, messages, size in self.sent:
+            known = together.get(queue, Accepted(queue, [], 0))
+            together[queue] = Accepted(queue, known.messages + messages, known.size + size)
+        for _, messages, _ in together.values():
+            if messages:
+                messages[0] = _mark(messages[0], first=True)
+                messages[-1] = _mark(messages[-1], last=True)
+        return list(together.values())
 
 
-def _mark(accepted: Accepted, first: bool, last: bool) -> Accepted:
-    queue, message = accepted
-    assert message.transaction is not None
-    if not first and not last:
-        return accepted
-    return Accepted(queue, replace(message, transaction=replace(message.transaction, first=first, last=last)))
+def _mark(message: Message, *, first: bool = False, last: bool = False) -> Message:
+    marks = message.transaction
+    assert marks is not None
+    return replace(message, transaction=replace(marks, first=marks.first or first, last=marks.last or last))

@@ -11,7 +11,7 @@ from lanner.manager.outcomes import Outcome, Outcomes, check_key
 from lanner.manager.positions import Position, PositionState
 from lanner.manager.queues import Queue
 from lanner.manager.sending import Accepted, Sending
-from lanner.manager.transactions import Moved, Transaction, TransactionState
+from lanner.manager.transactions import Transaction, TransactionState
 from lanner.model.errors import (
     InvalidPropertyError,
     MessageLockedError,
@@ -70,7 +70,7 @@ class Units:
         transaction.check_active()
         numbers = Changes()
         accepted = self._sending.accept(numbers, handle, messages, transaction.id)
-        transaction.sent.extend(accepted)
+        transaction.add_sent(accepted)
         if numbers.meta:
             # The numbers are given out whatever becomes of the transaction.
             await self._core.store.commit(numbers)
@@ -98,7 +98,7 @@ class Units:
             self._delivery.release(position)
             raise
         if transaction is not None:
-            transaction.moved.append(Moved(position, message, target))
+            transaction.add_moved(position, message, target)
             return
         changes = Changes()
         self._delivery.move(changes, position, message, target)
@@ -150,7 +150,8 @@ class Units:
     async def _commit(self, transaction: Transaction) -> Outcome:
         changes = Changes()
         sent = [
-            Accepted(queue, self._delivery.place(changes, message)) for queue, message in transaction.marked()
+            Accepted(queue, [self._delivery.place(changes, message) for message in messages], size)
+            for queue, messages, size in transaction.marked()
         ]
         self._sending.put(changes, sent)
         for position, message in transaction.received:
@@ -200,7 +201,8 @@ class Units:
 
 
 def _outcome(accepted: Sequence[Accepted]) -> Outcome:
+    sent = [message for _, messages, _ in accepted for message in messages]
     return Outcome(
-        message_ids=tuple(str(message.id) for _, message in accepted),
-        lookup_ids=tuple(message.lookup_id for _, message in accepted),
+        message_ids=tuple([str(message.id) for message in sent]),
+        lookup_ids=tuple([message.lookup_id for message in sent]),
     )

@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 
 from lanner.model.codes import MessageClass
-from lanner.model.errors import InvalidPropertyError, MessageTooLargeError
+from lanner.model.errors import InvalidPropertyError, LannerError, MessageTooLargeError
 from lanner.model.message_id import MessageId
 
 __all__ = [
@@ -54,6 +54,7 @@ MAX_MESSAGE_SIZE = 4_194_304
 MESSAGE_OVERHEAD = 128
 """What a message counts against quotas beyond its payload, so that empty messages count too."""
 
+_MAX_UINT16 = 0xFFFF
 _MAX_UINT32 = 0xFFFFFFFF
 
 
@@ -238,25 +239,37 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rep
 
     def check(self) -> None:
         """Refuse a message that no queue could hold."""
+        if (
+            len(self.body) + len(self.extension) > MAX_MESSAGE_SIZE
+            or len(self.label) > MAX_LABEL_LENGTH
+            or not 0 <= self.priority <= HIGHEST_PRIORITY
+            or not 0 <= self.message_class <= _MAX_UINT16
+            or not 0 <= self.time_to_reach_queue <= _MAX_UINT32
+            or not 0 <= self.time_to_be_received <= _MAX_UINT32
+            or not 0 <= self.application_tag <= _MAX_UINT32
+            or not 0 <= self.body_type <= _MAX_UINT32
+        ):
+            raise self._complaint()
+
+    def _complaint(self) -> LannerError:
         payload = len(self.body) + len(self.extension)
         if payload > MAX_MESSAGE_SIZE:
-            raise MessageTooLargeError(
+            return MessageTooLargeError(
                 f"body and extension are {payload:,} bytes; the limit is {MAX_MESSAGE_SIZE:,}",
                 hint="split the body, or send where it is kept",
             )
         if len(self.label) > MAX_LABEL_LENGTH:
-            raise InvalidPropertyError(
+            return InvalidPropertyError(
                 f"the label has {len(self.label)} characters; the limit is {MAX_LABEL_LENGTH}"
             )
-        if not 0 <= self.priority <= HIGHEST_PRIORITY:
-            raise InvalidPropertyError(f"priority {self.priority} is not between 0 and {HIGHEST_PRIORITY}")
-        for name, value in (
-            ("time_to_reach_queue", self.time_to_reach_queue),
-            ("time_to_be_received", self.time_to_be_received),
-            ("application_tag", self.application_tag),
-            ("body_type", self.body_type),
+        for name, high in (
+            ("priority", HIGHEST_PRIORITY),
+            ("message_class", _MAX_UINT16),
+            ("time_to_reach_queue", _MAX_UINT32),
+            ("time_to_be_received", _MAX_UINT32),
+            ("application_tag", _MAX_UINT32),
         ):
-            if not 0 <= value <= _MAX_UINT32:
-                raise InvalidPropertyError(f"{name} {value} does not fit in 32 bits")
-        if not 0 <= self.message_class <= 0xFFFF:
-            raise InvalidPropertyError(f"message class {self.message_class} does not fit in 16 bits")
+            value = getattr(self, name)
+            if not 0 <= value <= high:
+                return InvalidPropertyError(f"{name} {value} is not between 0 and {high}")
+        return InvalidPropertyError(f"body_type {self.body_type} is not between 0 and {_MAX_UINT32}")

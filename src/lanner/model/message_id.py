@@ -62,7 +62,7 @@ class MessageId(bytes):
     @property
     def lineage(self) -> UUID:
         """The GUID of the queue manager that gave the identifier out."""
-        return UUID(bytes_le=bytes(self[:16]))
+        return UUID(bytes_le=self[:16])
 
     @property
     def uniquifier(self) -> int:
@@ -70,7 +70,7 @@ class MessageId(bytes):
         return int(_UNIQUIFIER.unpack_from(self, 16)[0])
 
     def __str__(self) -> str:
-        return f"{_lineage_text(bytes(self[:16]))}\\{_UNIQUIFIER.unpack_from(self, 16)[0]}"
+        return f"{_lineage_text(self[:16])}\\{_UNIQUIFIER.unpack_from(self, 16)[0]}"
 
     def __repr__(self) -> str:
         return f"MessageId({str(self)!r})"

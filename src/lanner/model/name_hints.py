@@ -176,14 +176,19 @@ def _correct_url(element: str) -> str:
     host, *segments = [segment for segment in url.split("/") if segment] or [""]
     if host.lower() == "msmq":  # the host itself is missing, and there is none to suggest
         return element
-    if segments and segments[0].lower() == "msmq":
+    if segments and (segments[0].lower() == "msmq" or _is_private_marker(segments[1:])):
         del segments[0]
     marker = ""
-    if len(segments) > 1 and segments[0].lower() in ("private", "private$"):
+    if _is_private_marker(segments):
         del segments[0]
         marker = "private$/"
     name = BAD_ESCAPE.sub("%25", "%2F".join(segments))
     return f"{found[0]}//{_url_host(host)}/msmq/{marker}{name}"
+
+
+def _is_private_marker(segments: list[str]) -> bool:
+    """Whether the first of these is the marker of private queues, or meant to be, and a queue follows."""
+    return len(segments) > 1 and segments[0].lower() in ("private", "private$")
 
 
 def _url_host(host: str) -> str:

@@ -12,7 +12,7 @@ from lanner.model.errors import StoreDamagedError
 from lanner.model.message import Message
 from lanner.model.message_id import MessageId
 
-__all__ = ["MessageFlags", "MessageRow", "content_record", "flags_of", "message_from_record", "message_row"]
+__all__ = ["MessageFlags", "MessageRow", "content_record", "flags_of", "message_from_record"]
 
 MessageRow: TypeAlias = tuple[int, int, bytes, bytes | None, int, int, int, float, float | None, int]
 """lookup, queue, id, correlation, size, class, flags, arrived, expires, aborts."""
@@ -52,23 +52,6 @@ def flags_of(message: Message) -> int:
     if message.allow_peek_when_locked:
         flags |= 16
     return flags
-
-
-def message_row(message: Message, queue: int, flags: int, expires: float | None) -> MessageRow:
-    """Make the index row of a message that has its identity."""
-    assert message.id is not None
-    return (
-        message.lookup_id,
-        queue,
-        message.id,
-        message.correlation_id,
-        message.size,
-        message.message_class,
-        flags,
-        message.arrival_time,
-        expires,
-        message.abort_count,
-    )
 
 
 def content_record(message: Message) -> bytes:
