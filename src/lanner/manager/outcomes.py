@@ -9,6 +9,7 @@ import msgspec
 
 from lanner.manager.core import Core
 from lanner.model.errors import InvalidPropertyError, OperationCancelledError
+from lanner.model.message_id import MessageId
 from lanner.store import Changes
 
 __all__ = ["Outcome", "Outcomes", "check_key"]
@@ -20,7 +21,7 @@ MAX_KEY_LENGTH = 512
 class Outcome(msgspec.Struct, frozen=True):
     """What a send or transaction came to: the identifiers of its messages, and their places."""
 
-    message_ids: tuple[str, ...]
+    message_ids: tuple[MessageId, ...]
     lookup_ids: tuple[int, ...]
     is_replay: bool = False
     """Whether an earlier operation with the same key did it."""
@@ -71,5 +72,10 @@ class Outcomes:
         changes.outcomes.append((key, _encoder.encode(outcome), self._core.clock.time()))
 
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Outcome)
+def _decode(kind: type, value: str) -> object:
+    assert kind is MessageId
+    return MessageId.parse(value)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
+_decoder = msgspec.json.Decoder(Outcome, dec_hook=_decode)

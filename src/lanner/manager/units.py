@@ -203,6 +203,6 @@ class Units:
 def _outcome(accepted: Sequence[Accepted]) -> Outcome:
     sent = [message for _, messages, _ in accepted for message in messages]
     return Outcome(
-        message_ids=tuple([str(message.id) for message in sent]),
+        message_ids=tuple([message.id for message in sent if message.id is not None]),
         lookup_ids=tuple([message.lookup_id for message in sent]),
     )

@@ -16,7 +16,7 @@ from lanner.model.errors import (
 )
 from lanner.store import schema
 
-__all__ = ["DATABASE_NAME", "DirectoryLock", "open_reader", "open_writer", "translate"]
+__all__ = ["DATABASE_NAME", "DirectoryLock", "open_checkpointer", "open_reader", "open_writer", "translate"]
 
 DATABASE_NAME = "lanner.db"
 LOCK_NAME = "lanner.lock"
@@ -24,9 +24,10 @@ LOCK_NAME = "lanner.lock"
 BUSY_TIMEOUT = 10.0
 """Seconds. Only a person with a sqlite3 shell can make the writer wait at all."""
 
-PAGE_BYTES = 8192
+PAGE_BYTES = 4096
 CACHE_KILOBYTES = 16 * 1024
-CHECKPOINT_PAGES = 2000
+CHECKPOINT_PAGES = 32_000
+"""128 MB of log: only when the checkpointer cannot keep up does a commit have to do its work."""
 
 _SQLITE_FULL = 13
 _SQLITE_CORRUPT = 11
@@ -93,6 +94,13 @@ def open_reader(path: Path) -> sqlite3.Connection:
     """Open a second connection that can only read."""
     connection = _connect(path)
     connection.execute("PRAGMA query_only = 1")
+    return connection
+
+
+def open_checkpointer(path: Path) -> sqlite3.Connection:
+    """Open a connection that copies the log back and does nothing else."""
+    connection = _connect(path)
+    connection.execute("PRAGMA synchronous = FULL")
     return connection
 
 

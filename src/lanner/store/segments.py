@@ -57,6 +57,8 @@ class SegmentWriter:
         )
         self._next = 1 + (connection.execute("SELECT max(id) FROM segment").fetchone()[0] or 0)
         self._change: Counter[int] = Counter()
+        self.bytes_written = 0
+        """Contents written by the transaction that is under way."""
 
     def insert(self, rows: Sequence[tuple[object, ...]], records: Sequence[bytes]) -> None:
         """Write index rows and their contents."""
@@ -83,10 +85,12 @@ class SegmentWriter:
             if self._needed[segment] <= 0:
                 del self._needed[segment]
         self._change.clear()
+        self.bytes_written = 0
 
     def rolled_back(self) -> None:
         """The transaction did not happen."""
         self._change.clear()
+        self.bytes_written = 0
 
     def rewrite(self, segments: Sequence[int]) -> None:
         """Copy what lives in these segments into new ones, and delete them.
@@ -139,7 +143,9 @@ class SegmentWriter:
         return places
 
     def _write(self, segment: int, parts: list[bytes]) -> None:
-        self._connection.execute(_INSERT_SEGMENT, (segment, b"".join(parts)))
+        data = b"".join(parts)
+        self.bytes_written += len(data)
+        self._connection.execute(_INSERT_SEGMENT, (segment, data))
         self._change[segment] += len(parts)
 
 

@@ -16,6 +16,7 @@ import msgspec
 from lanner.model.errors import LannerError, StoreError
 from lanner.model.history import HistoryRow
 from lanner.store.changes import Changes
+from lanner.store.checkpointer import Checkpointer
 from lanner.store.database import is_fatal, translate
 from lanner.store.segments import SegmentWriter
 
@@ -25,6 +26,9 @@ log = logging.getLogger(__name__)
 
 MAX_GROUP_ROWS = 20_000
 """Bounds how long the first operation of a group waits for the last."""
+
+ROW_BYTES = 300
+"""About what index and history of one change add to the log."""
 
 REWRITE_SLICE = 16
 """Segments rewritten between two groups: at most some 2 MB of living content."""
@@ -73,6 +77,7 @@ class Writer:
         self._connection = connection
         self._path = path
         self._segments = SegmentWriter(connection)
+        self._checkpointer = Checkpointer(path)
         self._loop = asyncio.get_running_loop()
         self._inbox: queue.SimpleQueue[list[Changes | _Call] | None] = queue.SimpleQueue()
         self._waiting: list[Changes | _Call] = []
@@ -105,6 +110,7 @@ class Writer:
         self._flush()
         self._inbox.put(None)
         await asyncio.to_thread(self._thread.join)
+        self._checkpointer.close()
 
     def disconnect(self) -> None:
         """Close the connection, after the thread has ended."""
@@ -207,6 +213,7 @@ class Writer:
         history = _rows(changes.history for changes in group)
         many(_INSERT_HISTORY, self._history_blocks(history))
         connection.execute("COMMIT")
+        self._checkpointer.wrote(self._segments.bytes_written + ROW_BYTES * len(history))
         self._segments.committed()
         self.last_lsn += len(history)
         self.statistics.commits += 1
