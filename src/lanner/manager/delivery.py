@@ -20,7 +20,7 @@ or rejected          source journaling and sent from here
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -37,6 +37,7 @@ from lanner.model.history import HistoryEvent
 from lanner.model.message import INFINITE, Message, MessageSecurity, PrivacyLevel, SenderIdType
 from lanner.model.message import Delivery as Guarantee
 from lanner.model.message_id import MessageId
+from lanner.model.queue import QueueKind
 from lanner.store import Changes
 from lanner.store.codec import MessageFlags, MessageRow, content_record, flags_of
 
@@ -170,21 +171,38 @@ class Delivery:
     # Out.
 
     def take(
-        self, changes: Changes, position: Position, message: Message, *, transaction_id: str | None = None
+        self,
+        changes: Changes,
+        taken: Iterable[tuple[Position, Message]],
+        *,
+        transaction_id: str | None = None,
     ) -> None:
-        """An application receives the message."""
-        queue = position.queue
-        self._record(changes, HistoryEvent.RECEIVED, queue, message, transaction_id=transaction_id)
-        if queue.is_read_only:
-            self._delete(changes, position, MessageClass.ACK_RECEIVE)
-            return
-        top = queue.parent or queue
-        if queue.properties.journaling and top.journal is not None:
-            self._keep(changes, position, message, top.journal, HistoryEvent.JOURNALED)
-        else:
-            self._delete(changes, position, MessageClass.ACK_RECEIVE)
-        if position.flags & _ACKNOWLEDGMENTS:
-            self.acknowledge(changes, message, MessageClass.ACK_RECEIVE)
+        """An application receives messages."""
+        now = self._core.clock.time()
+        gone: list[Position] = []
+        for position, message in taken:
+            queue = position.queue
+            changes.history.append(
+                history_row(
+                    now,
+                    HistoryEvent.RECEIVED,
+                    queue.name,
+                    message,
+                    position.size,
+                    position.message_class,
+                    None,
+                    None,
+                    transaction_id,
+                )
+            )
+            journal = (queue.parent or queue).journal if queue.properties.journaling else None
+            if journal is None or queue.is_read_only:
+                gone.append(position)
+            else:
+                self._keep(changes, position, message, journal, HistoryEvent.JOURNALED)
+            if position.flags & _ACKNOWLEDGMENTS and not queue.is_read_only:
+                self.acknowledge(changes, message, MessageClass.ACK_RECEIVE)
+        self._delete(changes, gone, MessageClass.ACK_RECEIVE)
 
     def drop(
         self,
@@ -200,7 +218,7 @@ class Delivery:
             changes, event, queue, message, reason=describe_class(reason), message_class=reason.value
         )
         if queue.is_read_only:
-            self._delete(changes, position, reason)
+            self._delete(changes, [position], reason)
             return
         if position.flags & _ACKNOWLEDGMENTS:
             self.acknowledge(changes, message, reason)
@@ -208,7 +226,7 @@ class Delivery:
             dead_letters = self._dead_letter_queue(message)
             self._keep(changes, position, message, dead_letters, HistoryEvent.DEAD_LETTERED, reason)
         else:
-            self._delete(changes, position, reason)
+            self._delete(changes, [position], reason)
 
     def move(
         self,
@@ -371,23 +389,30 @@ class Delivery:
         if events.wanted(MessageAvailable) and position.state is PositionState.AVAILABLE:
             events.publish(MessageAvailable(queue, position))
 
-    def _delete(self, changes: Changes, position: Position, reason: MessageClass) -> None:
-        if position.message is None:
-            changes.deletes.append(position.lookup_id)
-        changes.on_applied.append(partial(self._disappear, position, reason))
-        changes.on_failed.append(partial(self.release, position))
+    def _delete(self, changes: Changes, positions: list[Position], reason: MessageClass) -> None:
+        changes.deletes.extend([position.lookup_id for position in positions if position.message is None])
+        changes.on_applied.append(partial(self._disappear, positions, reason))
+        changes.on_failed.append(partial(self._release_all, positions))
 
-    def _disappear(self, position: Position, reason: MessageClass) -> None:
-        queue = position.queue
-        if position.state is PositionState.DELETED:
-            return
-        queue.messages.remove(position)
-        self._core.count_out(queue, position.size)
-        self._core.cache.pop(position.lookup_id)
-        self.expiry.forget(position)
-        self._core.drop_idle_subqueue(queue)
-        if self._core.events.wanted(MessageDeleted):
-            self._core.events.publish(MessageDeleted(queue, position, reason.value))
+    def _release_all(self, positions: list[Position]) -> None:
+        for position in positions:
+            self.release(position)
+
+    def _disappear(self, positions: list[Position], reason: MessageClass) -> None:
+        core = self._core
+        is_wanted = core.events.wanted(MessageDeleted)
+        for position in positions:
+            queue = position.queue
+            if position.state is PositionState.DELETED:
+                continue
+            queue.messages.remove(position)
+            core.count_out(queue, position.size)
+            core.cache.pop(position.lookup_id)
+            self.expiry.forget(position)
+            if queue.kind is QueueKind.SUBQUEUE:
+                core.drop_idle_subqueue(queue)
+            if is_wanted:
+                core.events.publish(MessageDeleted(queue, position, reason.value))
 
     def _keep(
         self,
@@ -404,7 +429,7 @@ class Delivery:
             self._record(
                 changes, HistoryEvent.DISCARDED, target, message, reason=f"{target.name} is over its quota"
             )
-            self._delete(changes, position, reason)
+            self._delete(changes, [position], reason)
             return
         self._record(changes, event, target, message, reason=describe_class(reason), message_class=kept_class)
         self._relocate(changes, position, target, expires=None, message_class=kept_class, reason=reason)

@@ -22,6 +22,7 @@ def load(core: Core, delivery: Delivery) -> None:
         queue.is_stored = True
         core.queues.add(queue)
     positions: dict[int, list[Position]] = defaultdict(list)
+    sizes: dict[int, int] = {}
     for lookup, queue_id, identifier, correlation, size, kind, flags, expires, aborts in core.store.index():
         if queue_id not in by_id:
             raise StoreDamagedError(f"the message {lookup} is in queue number {queue_id}, which is not there")
@@ -31,7 +32,7 @@ def load(core: Core, delivery: Delivery) -> None:
                 by_id[queue_id],
                 MessageId(identifier),
                 MessageId(correlation) if correlation is not None else None,
-                size,
+                sizes.setdefault(size, size),  # one object for all messages of one size
                 kind,
                 flags,
                 expires,

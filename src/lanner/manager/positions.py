@@ -107,7 +107,8 @@ class MessageList:
         """What is in the queue and on its way into it; kept by whoever charges the quotas."""
         self._positions: dict[int, Position] = {}
         self._available: SortedList[int] = SortedList()
-        self._by_id = _IdentifierIndex()
+        self._by_id: _IdentifierIndex | None = None
+        """Made when somebody first asks for a message by its identifier: most queues never need it."""
         self._by_correlation = _IdentifierIndex()
 
     def __len__(self) -> int:
@@ -136,7 +137,7 @@ class MessageList:
         """Forget everything: the manager ends."""
         self._positions.clear()
         self._available.clear()
-        self._by_id = _IdentifierIndex()
+        self._by_id = None
         self._by_correlation = _IdentifierIndex()
 
     def add(self, position: Position) -> None:
@@ -163,7 +164,8 @@ class MessageList:
             self._available.remove(position.lookup_id)
         position.state = PositionState.DELETED
         del self._positions[position.lookup_id]
-        self._by_id.discard(position.id, position)
+        if self._by_id is not None:
+            self._by_id.discard(position.id, position)
         if position.correlation is not None:
             self._by_correlation.discard(position.correlation, position)
 
@@ -196,6 +198,10 @@ class MessageList:
 
     def with_id(self, identifier: MessageId) -> list[Position]:
         """The positions that hold this message: usually one, more after a fan-out into one queue."""
+        if self._by_id is None:
+            self._by_id = _IdentifierIndex()
+            for position in self._positions.values():
+                self._by_id.add(position.id, position)
         return self._by_id.find(identifier)
 
     def with_correlation(self, identifier: MessageId) -> list[Position]:
@@ -203,6 +209,7 @@ class MessageList:
         return self._by_correlation.find(identifier)
 
     def _index(self, position: Position) -> None:
-        self._by_id.add(position.id, position)
+        if self._by_id is not None:
+            self._by_id.add(position.id, position)
         if position.correlation is not None:
             self._by_correlation.add(position.correlation, position)

@@ -110,7 +110,7 @@ class Reading:
             self._delivery.release(position)
             return
         changes = Changes()
-        self._delivery.take(changes, position, message)
+        self._delivery.take(changes, [(position, message)])
         await self._core.finish(changes)
 
     # Looking.
@@ -224,8 +224,7 @@ class Reading:
             transaction.add_received(positions, messages)
             return messages
         changes = Changes()
-        for position, message in zip(positions, messages, strict=True):
-            self._delivery.take(changes, position, message)
+        self._delivery.take(changes, zip(positions, messages, strict=True))
         try:
             await self._core.finish(changes)
         except asyncio.CancelledError:

@@ -154,9 +154,12 @@ class Units:
             for queue, messages, size in transaction.marked()
         ]
         self._sending.put(changes, sent)
-        for position, message in transaction.received:
-            if position.state is not PositionState.DELETED:
-                self._delivery.take(changes, position, message, transaction_id=transaction.id)
+        received = [
+            (position, message)
+            for position, message in transaction.received
+            if position.state is not PositionState.DELETED
+        ]
+        self._delivery.take(changes, received, transaction_id=transaction.id)
         for position, message, target in transaction.moved:
             if position.state is not PositionState.DELETED:
                 self._delivery.move(changes, position, message, target, transaction_id=transaction.id)
