@@ -104,12 +104,13 @@ class Delivery:
         changes: Changes,
         queue: Queue,
         messages: Sequence[Message],
+        sizes: Sequence[int],
         *,
         event: HistoryEvent = HistoryEvent.SENT,
         peer: str | None = None,
     ) -> None:
         """Put messages in, and do what their senders asked for on arrival. They were charged before."""
-        self.put(changes, queue, messages, event, peer=peer)
+        self.put(changes, queue, messages, sizes, event, peer=peer)
         if isinstance(queue, OutgoingQueue):
             return
         for message in messages:
@@ -123,6 +124,7 @@ class Delivery:
         changes: Changes,
         queue: Queue,
         messages: Sequence[Message],
+        sizes: Sequence[int],
         event: HistoryEvent,
         *,
         reason: str | None = None,
@@ -135,11 +137,8 @@ class Delivery:
         if not queue.is_stored:
             core.store_queue(changes, queue)
         positions: list[Position] = []
-        total = 0
-        for message in messages:
+        for message, size in zip(messages, sizes, strict=True):
             assert message.id is not None
-            size = message.size
-            total += size
             position = Position(
                 message.lookup_id,
                 queue,
@@ -166,7 +165,7 @@ class Delivery:
                 )
             )
         changes.on_applied.append(partial(self._appear, queue, positions, messages))
-        changes.on_failed.append(partial(core.count_out, queue, total))
+        changes.on_failed.append(partial(core.count_out, queue, sum(sizes)))
 
     # Out.
 
@@ -290,7 +289,14 @@ class Delivery:
                 self.move(changes, position, message, queue, reason="the receiver was cancelled")
             return
         self._core.count_in(queue, position.size)
-        self.put(changes, queue, [message], HistoryEvent.RETURNED, reason="the receiver was cancelled")
+        self.put(
+            changes,
+            queue,
+            [message],
+            [position.size],
+            HistoryEvent.RETURNED,
+            reason="the receiver was cancelled",
+        )
 
     def release(self, position: Position) -> None:
         """Give a locked message its place back, unless it was purged or its time ran out meanwhile."""
@@ -345,7 +351,7 @@ class Delivery:
             # The text says to discard it; the operator gets to know.
             log.warning("an acknowledgment of %s was discarded: %s", message.id, error)
             return
-        self.put(changes, queue, [acknowledgment], HistoryEvent.SENT)
+        self.put(changes, queue, [acknowledgment], [acknowledgment.size], HistoryEvent.SENT)
 
     def _acknowledgment(
         self, changes: Changes, queue: Queue, message: Message, reason: MessageClass
@@ -442,8 +448,9 @@ class Delivery:
                 changes, HistoryEvent.DISCARDED, journal, message, reason="the journal is over its quota"
             )
             return
-        self._core.count_in(journal, message.size)
-        self.put(changes, journal, [self.place(changes, message)], HistoryEvent.JOURNALED)
+        size = message.size
+        self._core.count_in(journal, size)
+        self.put(changes, journal, [self.place(changes, message)], [size], HistoryEvent.JOURNALED)
 
     def _has_room_to_keep(self, target: Queue, size: int) -> bool:
         quota = self._core.settings.journal_quota

@@ -146,7 +146,8 @@ class MessageList:
         self._positions[lookup_id] = position
         position.state = PositionState.AVAILABLE
         self._available.add(lookup_id)
-        self._index(position)
+        if self._by_id is not None or position.correlation is not None:
+            self._index(position)
 
     def lock(self, position: Position) -> None:
         """Make a message invisible to others."""

@@ -36,7 +36,7 @@ class Accepted(NamedTuple):
 
     queue: Queue
     messages: list[Message]
-    size: int
+    sizes: list[int]
 
 
 class Sending:
@@ -57,25 +57,25 @@ class Sending:
         if handle.elements:
             return self._fan_out(changes, handle, prepared, transaction_id is not None)
         queue = handle.for_sending()
-        size = self._charge(queue, prepared, transaction_id is not None)
-        return [Accepted(queue, self._delivery.stamp_all(changes, queue, prepared), size)]
+        sizes = self._charge(queue, prepared, transaction_id is not None)
+        return [Accepted(queue, self._delivery.stamp_all(changes, queue, prepared), sizes)]
 
     def discard(self, accepted: Iterable[Accepted]) -> None:
         """Messages that were accepted are not sent after all."""
-        for queue, _, size in accepted:
-            self._core.count_out(queue, size)
+        for queue, _, sizes in accepted:
+            self._core.count_out(queue, sum(sizes))
 
     def put(self, changes: Changes, accepted: Iterable[Accepted]) -> None:
         """Put accepted messages into changes."""
-        for queue, messages, _ in accepted:
-            self._delivery.arrive(changes, queue, messages)
+        for queue, messages, sizes in accepted:
+            self._delivery.arrive(changes, queue, messages, sizes)
 
     def deliver(self, changes: Changes, queue: Queue, message: Message, peer: str) -> None:
         """Take a message from a peer: it has its identity, and gets a place."""
         message.check()
-        self._charge(queue, [message], message.is_transactional)
+        sizes = self._charge(queue, [message], message.is_transactional)
         placed = self._delivery.place(changes, message)
-        self._delivery.arrive(changes, queue, [placed], event=HistoryEvent.ARRIVED, peer=peer)
+        self._delivery.arrive(changes, queue, [placed], sizes, event=HistoryEvent.ARRIVED, peer=peer)
 
     def _prepared(self, message: Message, transaction_id: str | None) -> Message:
         message.check()
@@ -90,13 +90,13 @@ class Sending:
             )
         return message if message.transaction is None else replace(message, transaction=None)
 
-    def _charge(self, queue: Queue, messages: Sequence[Message], is_transactional: bool) -> int:
+    def _charge(self, queue: Queue, messages: Sequence[Message], is_transactional: bool) -> list[int]:
         check_destination(queue, is_transactional)
         if queue.properties.authentication:
             check_authenticated(queue, messages)
-        size = sum([message.size for message in messages])
-        self._core.charge(queue, size)
-        return size
+        sizes = [message.size for message in messages]
+        self._core.charge(queue, sum(sizes))
+        return sizes
 
     def _fan_out(
         self, changes: Changes, handle: OpenQueue, messages: Sequence[Message], is_transactional: bool
@@ -110,7 +110,7 @@ class Sending:
         try:
             for element in handle.elements:
                 queue = element.for_sending()
-                size = self._charge(queue, copies, is_transactional)
+                sizes = self._charge(queue, copies, is_transactional)
                 if not accepted:
                     copies = self._delivery.stamp_all(changes, queue, copies)
                 else:
@@ -119,7 +119,7 @@ class Sending:
                         self._delivery.place(changes, replace(copy, destination_queue=destination))
                         for copy in copies
                     ]
-                accepted.append(Accepted(queue, list(copies), size))
+                accepted.append(Accepted(queue, list(copies), sizes))
         except LannerError:
             self.discard(accepted)
             raise

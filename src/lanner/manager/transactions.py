@@ -104,9 +104,10 @@ class Transaction:
         Decision: the marks are given for each destination, where the receiver can make use of them.
         """
         together: dict[Queue, Accepted] = {}
-        for queue, messages, size in self.sent:
-            known = together.get(queue, Accepted(queue, [], 0))
-            together[queue] = Accepted(queue, known.messages + messages, known.size + size)
+        for queue, messages, sizes in self.sent:
+            known = together.setdefault(queue, Accepted(queue, [], []))
+            known.messages.extend(messages)
+            known.sizes.extend(sizes)
         for _, messages, _ in together.values():
             if messages:
                 messages[0] = _mark(messages[0], first=True)

@@ -150,8 +150,8 @@ class Units:
     async def _commit(self, transaction: Transaction) -> Outcome:
         changes = Changes()
         sent = [
-            Accepted(queue, [self._delivery.place(changes, message) for message in messages], size)
-            for queue, messages, size in transaction.marked()
+            Accepted(queue, [self._delivery.place(changes, message) for message in messages], sizes)
+            for queue, messages, sizes in transaction.marked()
         ]
         self._sending.put(changes, sent)
         received = [

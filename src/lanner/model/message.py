@@ -4,7 +4,8 @@ A :class:`Message` is immutable. An application fills in what it cares about; th
 that first accepts it adds identity, times and marks with :func:`msgspec.structs.replace`.
 
 It is a msgspec ``Struct`` rather than a dataclass because every message is built, copied once and
-serialized once on its way in: 0.1 and 0.3 us against 5 and 10.
+serialized once on its way in: 0.1 and 0.3 us against 5 and 10. The structs here are ``gc=False``: what they
+hold cannot lead back to them, and a collector that visits every message costs a tenth of all sends.
 """
 
 from __future__ import annotations
@@ -117,7 +118,9 @@ class SenderIdType(IntEnum):
     QUEUE_MANAGER = 2
 
 
-class MessageSecurity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
+class MessageSecurity(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True, gc=False
+):
     """Who sent the message, and how it is signed and encrypted."""
 
     sender_id_type: SenderIdType = SenderIdType.NONE
@@ -136,7 +139,7 @@ class MessageSecurity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class TransactionMarks(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True, gc=False
 ):
     """What makes a message part of a transaction and of a stream."""
 
@@ -151,7 +154,9 @@ class TransactionMarks(
     status_queue: str = ""
 
 
-class SoapParts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
+class SoapParts(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True, gc=False
+):
     """The SRMP form of a message, kept for whoever asks for it."""
 
     envelope: str = ""
@@ -160,7 +165,9 @@ class SoapParts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     compound: bytes = b""
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
+class Message(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True, gc=False
+):
     """One message. Queue names in it are text: format names, or path names for dead-letter queues."""
 
     # What the application says.
@@ -244,10 +251,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rep
             or len(self.label) > MAX_LABEL_LENGTH
             or not 0 <= self.priority <= HIGHEST_PRIORITY
             or not 0 <= self.message_class <= _MAX_UINT16
-            or not 0 <= self.time_to_reach_queue <= _MAX_UINT32
-            or not 0 <= self.time_to_be_received <= _MAX_UINT32
-            or not 0 <= self.application_tag <= _MAX_UINT32
-            or not 0 <= self.body_type <= _MAX_UINT32
+            # A number below zero or beyond 32 bits leaves bits above the 32nd.
+            or (self.time_to_reach_queue | self.time_to_be_received | self.application_tag | self.body_type)
+            >> 32
         ):
             raise self._complaint()
 
