@@ -61,7 +61,7 @@ class Administration:
                 hint="create the queue itself: these come with it",
             )
         properties.check()
-        if self._core.queues.find(path) is not None:
+        if self._core.queues.is_taken(path):
             raise QueueExistsError(
                 f"there is a queue {path} already", hint="change it, or choose another name"
             )

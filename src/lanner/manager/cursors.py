@@ -72,7 +72,7 @@ class Cursor:
         self._check()
         if self.state is CursorState.READ:
             return self._still_there()
-        return self._seek(CursorState.READ, CursorState.WAIT_PEEK)
+        return self._seek(CursorState.READ, CursorState.WAIT_PEEK, peek=True)
 
     def get_next_message_for_peek(self) -> Position | None:
         """Look at the next message (3.2.7.3). None: the cursor waits now."""
@@ -82,7 +82,7 @@ class Cursor:
                 "the cursor has not looked at a message yet, so there is no next one",
                 hint="peek the current message first",
             )
-        return self._seek(CursorState.READ, CursorState.WAIT_PEEK)
+        return self._seek(CursorState.READ, CursorState.WAIT_PEEK, peek=True)
 
     def get_next_message_for_dequeue(self) -> Position | None:
         """Find the message to take (3.2.7.4). None: the cursor waits now."""
@@ -123,8 +123,8 @@ class Cursor:
             raise MessageAlreadyReceivedError("the message under the cursor was taken by somebody else")
         return self._current
 
-    def _seek(self, found: CursorState, waiting: CursorState) -> Position | None:
-        position = self.handle.queue.messages.after(self.place)
+    def _seek(self, found: CursorState, waiting: CursorState, *, peek: bool = False) -> Position | None:
+        position = self.handle.queue.messages.after(self.place, peek=peek)
         if position is None:
             self._state_before_wait = self.state
             self.state = waiting

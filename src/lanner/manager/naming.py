@@ -110,8 +110,15 @@ class QueueTable:
         return parsed
 
     def find(self, name: AnyName) -> Queue | None:
-        """Find a queue of this manager, local or outgoing."""
-        parsed = self.parse(name)
+        """Find a queue of this manager, local or outgoing. One that is being deleted is not there."""
+        queue = self._find(self.parse(name))
+        return None if queue is None or queue.is_deleted else queue
+
+    def is_taken(self, path: PathName) -> bool:
+        """Whether a queue has this path name, if only until it is deleted."""
+        return path.key in self._by_key
+
+    def _find(self, parsed: FormatName | PathName) -> Queue | None:
         if isinstance(parsed, PathName):
             return self._by_key.get(parsed.key)
         if isinstance(parsed, DirectName) and self.is_local(parsed.host):

@@ -16,6 +16,7 @@ from sortedcontainers import SortedList
 
 from lanner.model.message import Message
 from lanner.model.message_id import MessageId
+from lanner.store.codec import MessageFlags
 
 if TYPE_CHECKING:
     from lanner.manager.queues import Queue
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["MessageList", "Position", "PositionState", "lookup_identifier", "priority_of"]
 
 _SEQUENCE_BITS = 56
+
+END = 1 << 63
+"""Greater than every lookup identifier."""
+
+PEEK_WHEN_LOCKED = MessageFlags.PEEK_WHEN_LOCKED.value
 
 
 def lookup_identifier(priority: int, sequential: int) -> int:
@@ -107,6 +113,8 @@ class MessageList:
         """What is in the queue and on its way into it; kept by whoever charges the quotas."""
         self._positions: dict[int, Position] = {}
         self._available: SortedList[int] = SortedList()
+        self._locked_visible: SortedList[int] = SortedList()
+        """Locked messages that can be peeked at all the same."""
         self._by_id: _IdentifierIndex | None = None
         """Made when somebody first asks for a message by its identifier: most queues never need it."""
         self._by_correlation = _IdentifierIndex()
@@ -137,6 +145,7 @@ class MessageList:
         """Forget everything: the manager ends."""
         self._positions.clear()
         self._available.clear()
+        self._locked_visible.clear()
         self._by_id = None
         self._by_correlation = _IdentifierIndex()
 
@@ -150,19 +159,23 @@ class MessageList:
             self._index(position)
 
     def lock(self, position: Position) -> None:
-        """Make a message invisible to others."""
+        """Make a message invisible to others, unless its sender allows to peek at it meanwhile."""
         position.state = PositionState.LOCKED
         self._available.remove(position.lookup_id)
+        if position.flags & PEEK_WHEN_LOCKED:
+            self._locked_visible.add(position.lookup_id)
 
     def unlock(self, position: Position) -> None:
         """Give a locked message its place back."""
         position.state = PositionState.AVAILABLE
         self._available.add(position.lookup_id)
+        self._locked_visible.discard(position.lookup_id)
 
     def remove(self, position: Position) -> None:
         """Take a message out."""
         if position.state is PositionState.AVAILABLE:
             self._available.remove(position.lookup_id)
+        self._locked_visible.discard(position.lookup_id)
         position.state = PositionState.DELETED
         del self._positions[position.lookup_id]
         if self._by_id is not None:
@@ -174,23 +187,27 @@ class MessageList:
         """Find a position by lookup identifier, whatever its state."""
         return self._positions.get(lookup_id)
 
-    def first(self) -> Position | None:
-        """The first available message."""
-        return self._positions[self._available[0]] if self._available else None
+    def first(self, *, peek: bool = False) -> Position | None:
+        """The first available message; for a peek, also one that is locked and may be seen."""
+        return self.after(-1, peek=peek)
 
-    def last(self) -> Position | None:
+    def last(self, *, peek: bool = False) -> Position | None:
         """The last available message."""
-        return self._positions[self._available[-1]] if self._available else None
+        return self.before(END, peek=peek)
 
-    def after(self, lookup_id: int) -> Position | None:
+    def after(self, lookup_id: int, *, peek: bool = False) -> Position | None:
         """The first available message behind a place in the queue."""
-        index = self._available.bisect_right(lookup_id)
-        return self._positions[self._available[index]] if index < len(self._available) else None
+        found = _next(self._available, lookup_id)
+        if peek and self._locked_visible:
+            found = min(found, _next(self._locked_visible, lookup_id))
+        return self._positions.get(found)
 
-    def before(self, lookup_id: int) -> Position | None:
+    def before(self, lookup_id: int, *, peek: bool = False) -> Position | None:
         """The last available message before a place in the queue."""
-        index = self._available.bisect_left(lookup_id)
-        return self._positions[self._available[index - 1]] if index else None
+        found = _previous(self._available, lookup_id)
+        if peek and self._locked_visible:
+            found = max(found, _previous(self._locked_visible, lookup_id))
+        return self._positions.get(found)
 
     def available(self, limit: int, after: int = -1) -> list[Position]:
         """Up to ``limit`` available messages in order, from behind a place in the queue."""
@@ -214,3 +231,13 @@ class MessageList:
             self._by_id.add(position.id, position)
         if position.correlation is not None:
             self._by_correlation.add(position.correlation, position)
+
+
+def _next(places: SortedList[int], place: int) -> int:
+    index = places.bisect_right(place)
+    return places[index] if index < len(places) else END
+
+
+def _previous(places: SortedList[int], place: int) -> int:
+    index = places.bisect_left(place)
+    return places[index - 1] if index else -1

@@ -13,14 +13,18 @@ from lanner.manager.positions import Position, PositionState
 from lanner.manager.queues import Queue
 from lanner.manager.transactions import Transaction
 from lanner.manager.waiting import WaitingReader, Wanted
+from lanner.model.codes import MessageClass
 from lanner.model.errors import (
     InvalidPropertyError,
+    LannerError,
     MessageLockedError,
     MessageNotFoundError,
     QueueDeletedError,
     ReceiveTimeoutError,
+    StaleHandleError,
     TransactionSequenceError,
 )
+from lanner.model.history import HistoryEvent
 from lanner.model.message import Message
 from lanner.model.queue import SeekAction
 from lanner.store import Changes
@@ -59,7 +63,9 @@ class Reading:
         if transaction is not None:
             transaction.check_active()
         if cursor is not None:
-            position = await self._next_by_cursor(cursor.get_next_message_for_dequeue, cursor, timeout, tag)
+            position = await self._next_by_cursor(
+                handle, cursor, cursor.get_next_message_for_dequeue, timeout, tag, destructive=True
+            )
         else:
             position = await self._next(handle, queue, timeout, wanted, tag)
         return await self._hand_out(position, transaction, two_phase)
@@ -110,7 +116,12 @@ class Reading:
             self._delivery.release(position)
             return
         changes = Changes()
-        self._delivery.take(changes, [(position, message)])
+        if position.state is PositionState.PURGE_PENDING:
+            self._delivery.drop(
+                changes, position, message, HistoryEvent.PURGED, MessageClass.NACK_QUEUE_PURGED
+            )
+        else:
+            self._delivery.take(changes, [(position, message)])
         await self._core.finish(changes)
 
     # Looking.
@@ -119,15 +130,17 @@ class Reading:
         """Peek Message (3.1.7.1.15)."""
         queue = handle.for_peeking()
         if cursor is not None:
-            position = await self._next_by_cursor(cursor.get_message_for_peek, cursor, timeout, None)
+            position = await self._next_by_cursor(handle, cursor, cursor.get_message_for_peek, timeout)
         else:
-            position = queue.messages.first() or await self._wait(handle, queue, timeout, _ANY, None, False)
+            position = queue.messages.first(peek=True) or await self._wait(
+                handle, queue, timeout, _ANY, None, False
+            )
         return await self._core.load(position)
 
     async def peek_next(self, handle: OpenQueue, *, timeout: float | None, cursor: Cursor) -> Message:
         """Peek Next Message (3.1.7.1.14)."""
         handle.for_peeking()
-        position = await self._next_by_cursor(cursor.get_next_message_for_peek, cursor, timeout, None)
+        position = await self._next_by_cursor(handle, cursor, cursor.get_next_message_for_peek, timeout)
         return await self._core.load(position)
 
     async def browse(self, handle: OpenQueue, count: int, *, after: int, bodies: bool) -> list[Message]:
@@ -150,17 +163,25 @@ class Reading:
         return position
 
     async def _next_by_cursor(
-        self, seek: Callable[[], Position | None], cursor: Cursor, timeout: float | None, tag: Hashable | None
+        self,
+        handle: OpenQueue,
+        cursor: Cursor,
+        seek: Callable[[], Position | None],
+        timeout: float | None,
+        tag: Hashable | None = None,
+        *,
+        destructive: bool = False,
     ) -> Position:
-        destructive = seek == cursor.get_next_message_for_dequeue
-        queue = cursor.handle.queue
+        if cursor.handle is not handle:
+            raise StaleHandleError("the cursor belongs to another handle", hint="open one on this handle")
+        queue = handle.queue
         position = seek()
         if position is not None:
             if destructive:
                 queue.messages.lock(position)
             return position
         try:
-            position = await self._wait(cursor.handle, queue, timeout, _ANY, tag, destructive)
+            position = await self._wait(handle, queue, timeout, _ANY, tag, destructive)
         except BaseException:
             cursor.wait_time_expired()
             raise
@@ -193,13 +214,13 @@ class Reading:
             case SeekAction.CURRENT:
                 return _current(queue, lookup_id, peek)
             case SeekAction.FIRST:
-                position = messages.first()
+                position = messages.first(peek=peek)
             case SeekAction.LAST:
-                position = messages.last()
+                position = messages.last(peek=peek)
             case SeekAction.NEXT:
-                position = messages.after(lookup_id)
+                position = messages.after(lookup_id, peek=peek)
             case SeekAction.PREVIOUS:
-                position = messages.before(lookup_id)
+                position = messages.before(lookup_id, peek=peek)
         if position is None:
             raise MessageNotFoundError(f"there is no {action.value} message in {queue.name}")
         return position
@@ -217,12 +238,18 @@ class Reading:
         self, positions: list[Position], transaction: Transaction | None
     ) -> list[Message]:
         messages = await self._load_locked(positions)
-        for position in positions:
-            if position.queue.is_deleted:
-                raise QueueDeletedError(f"{position.queue.name} was deleted")
-        if transaction is not None:
-            transaction.add_received(positions, messages)
-            return messages
+        try:
+            for position in positions:
+                if position.queue.is_deleted:
+                    raise QueueDeletedError(f"{position.queue.name} was deleted")
+            if transaction is not None:
+                # It may have ended while this receive waited.
+                transaction.check_active()
+                transaction.add_received(positions, messages)
+                return messages
+        except LannerError:
+            self._release(positions)
+            raise
         changes = Changes()
         self._delivery.take(changes, zip(positions, messages, strict=True))
         try:
@@ -237,9 +264,12 @@ class Reading:
         try:
             return await self._core.load_all(positions)
         except BaseException:
-            for position in positions:
-                self._delivery.release(position)
+            self._release(positions)
             raise
+
+    def _release(self, positions: list[Position]) -> None:
+        for position in positions:
+            self._delivery.release(position)
 
     def _undo_when_applied(
         self, changes: Changes, positions: list[Position], messages: list[Message]

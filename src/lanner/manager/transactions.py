@@ -98,6 +98,14 @@ class Transaction:
         self.moved.append(Moved(position, message, target))
         self.operations += 1
 
+    def queues(self) -> set[Queue]:
+        """Every queue that the commit will change."""
+        queues = {queue for queue, _, _ in self.sent}
+        queues.update(position.queue for position, _ in self.received)
+        for position, _, target in self.moved:
+            queues.update((position.queue, target))
+        return queues
+
     def marked(self) -> list[Accepted]:
         """The sent messages by queue, with the first and the last to each queue marked (3.1.4.3).
 

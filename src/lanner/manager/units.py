@@ -16,6 +16,7 @@ from lanner.model.errors import (
     InvalidPropertyError,
     MessageLockedError,
     MessageNotFoundError,
+    QueueDeletedError,
     QuotaExceededError,
     TransactionSequenceError,
     TransactionUsageError,
@@ -94,12 +95,15 @@ class Units:
         queue.messages.lock(position)
         try:
             message = await self._core.load(position)
+            if target.is_deleted:
+                raise QueueDeletedError(f"{target.name} was deleted")
+            if transaction is not None:
+                transaction.check_active()
+                transaction.add_moved(position, message, target)
+                return
         except BaseException:
             self._delivery.release(position)
             raise
-        if transaction is not None:
-            transaction.add_moved(position, message, target)
-            return
         changes = Changes()
         self._delivery.move(changes, position, message, target)
         await self._core.finish(changes)
@@ -137,6 +141,10 @@ class Units:
         """Transaction Commit (3.1.4.4)."""
         if transaction.state is not TransactionState.ACTIVE:
             raise TransactionSequenceError(f"the transaction {transaction.id} is {transaction.state.value}")
+        for queue in transaction.queues():
+            if queue.is_deleted:
+                await self.abort(transaction)
+                raise QueueDeletedError(f"{queue.name} was deleted; the transaction is aborted")
         transaction.state = TransactionState.COMMITTING
         if transaction.key is None:
             return await self._commit(transaction)
@@ -154,15 +162,9 @@ class Units:
             for queue, messages, sizes in transaction.marked()
         ]
         self._sending.put(changes, sent)
-        received = [
-            (position, message)
-            for position, message in transaction.received
-            if position.state is not PositionState.DELETED
-        ]
-        self._delivery.take(changes, received, transaction_id=transaction.id)
+        self._delivery.take(changes, transaction.received, transaction_id=transaction.id)
         for position, message, target in transaction.moved:
-            if position.state is not PositionState.DELETED:
-                self._delivery.move(changes, position, message, target, transaction_id=transaction.id)
+            self._delivery.move(changes, position, message, target, transaction_id=transaction.id)
         outcome = _outcome(sent)
         if transaction.key is not None:
             self._outcomes.remember(changes, transaction.key, outcome)
@@ -181,7 +183,8 @@ class Units:
             self._delivery.release(position)
         changes = Changes()
         for position, message in transaction.received:
-            if position.state is not PositionState.DELETED:
+            # What was in a queue that is being deleted goes with it.
+            if not position.queue.is_deleted:
                 self._delivery.give_back(changes, position, message, transaction_id=transaction.id)
         await self._core.finish(changes)
 

@@ -44,13 +44,23 @@ HISTORY_SCHEMA = pyarrow.schema(
 """Columns may be added at the end; none is renamed, retyped or removed."""
 
 _TIME = HISTORY_SCHEMA.get_field_index("time")
+_STREAM = HISTORY_SCHEMA.get_field_index("stream")
 
 
 def record_batch(rows: Sequence[HistoryRow]) -> pyarrow.RecordBatch:
-    """Turn rows into one batch. Times become whole microseconds."""
+    """Turn rows into one batch. Times become whole microseconds.
+
+    A stream's number has 64 bits without a sign; here, as in Spark, the highest of them is the sign.
+    """
     columns: list[Sequence[object]] = list(zip(*map(msgspec.structs.astuple, rows), strict=True))
+    columns = columns or [()] * len(HISTORY_SCHEMA)
     columns[_TIME] = [round(row.time * 1_000_000) for row in rows]
+    columns[_STREAM] = [_signed(row.stream) for row in rows]
     arrays = [
         pyarrow.array(column, type=field.type) for column, field in zip(columns, HISTORY_SCHEMA, strict=True)
     ]
     return pyarrow.RecordBatch.from_arrays(arrays, schema=HISTORY_SCHEMA)
+
+
+def _signed(number: int | None) -> int | None:
+    return number - (1 << 64) if number is not None and number >= 1 << 63 else number

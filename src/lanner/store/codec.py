@@ -26,6 +26,9 @@ RECORD_HEADER = struct.Struct("<II")
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Message)
 
+_NO_TIME = Message().arrival_time
+"""The default itself: msgspec leaves out a float only if it is the same object."""
+
 
 class MessageFlags(IntFlag):
     """What a message's deletion will ask for, known without reading the message."""
@@ -66,7 +69,7 @@ def content_record(message: Message) -> bytes:
             correlation_id=None,
             message_class=0,
             lookup_id=0,
-            arrival_time=0.0,
+            arrival_time=_NO_TIME,
             abort_count=0,
         )
     )
@@ -76,12 +79,14 @@ def content_record(message: Message) -> bytes:
 def message_from_record(row: IdentityRow, record: bytes, *, body: bool = True) -> Message:
     """Put a message together again, with or without its body and extension."""
     lookup, identifier, correlation, message_class, arrived, aborts = row
-    attributes_length, body_length = RECORD_HEADER.unpack_from(record)
-    attributes_end = RECORD_HEADER.size + attributes_length
-    body_end = attributes_end + body_length
     try:
+        attributes_length, body_length = RECORD_HEADER.unpack_from(record)
+        attributes_end = RECORD_HEADER.size + attributes_length
+        body_end = attributes_end + body_length
+        if body_end > len(record):
+            raise ValueError(f"it has {len(record)} bytes and should have {body_end} or more")
         attributes = _decoder.decode(record[RECORD_HEADER.size : attributes_end])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (struct.error, ValueError) as error:  # msgspec's errors are ValueErrors
         raise StoreDamagedError(
             f"the message with lookup identifier {lookup} cannot be read: {error}"
         ) from error

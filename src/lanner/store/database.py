@@ -5,7 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 from lanner.model.errors import (
     StoreDamagedError,
@@ -29,10 +31,19 @@ CACHE_KILOBYTES = 16 * 1024
 CHECKPOINT_PAGES = 32_000
 """128 MB of log: only when the checkpointer cannot keep up does a commit have to do its work."""
 
-_SQLITE_FULL = 13
-_SQLITE_CORRUPT = 11
-_SQLITE_NOTADB = 26
+_SQLITE_BUSY = 5
 _SQLITE_READONLY = 8
+_SQLITE_CORRUPT = 11
+_SQLITE_FULL = 13
+_SQLITE_TOOBIG = 18
+_SQLITE_CONSTRAINT = 19
+_SQLITE_MISMATCH = 20
+_SQLITE_NOTADB = 26
+
+_PYTHON_ERROR = 0
+"""What an error has for a code that SQLite knows nothing of: a value that could not be bound."""
+
+_ROW_ERRORS = (_PYTHON_ERROR, _SQLITE_TOOBIG, _SQLITE_CONSTRAINT, _SQLITE_MISMATCH)
 
 
 class DirectoryLock:
@@ -57,8 +68,14 @@ class DirectoryLock:
                 f"{directory} is in use by another queue manager (process {holder or 'unknown'})",
                 hint="stop it first, or choose another directory",
             ) from None
-        os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, b"%d\n" % os.getpid())
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.write(self._descriptor, b"%d\n" % os.getpid())
+        except OSError as error:
+            os.close(self._descriptor)
+            raise StoreFullError(
+                f"cannot write to {path}: {error.strerror}", hint="free some space on the disk"
+            ) from error
 
     def release(self) -> None:
         """Let the next manager in."""
@@ -67,24 +84,14 @@ class DirectoryLock:
 
 def open_writer(path: Path) -> sqlite3.Connection:
     """Open, and if need be make or migrate, the database. Raises rather than touch a file it cannot trust."""
-    is_new = not path.exists() or path.stat().st_size == 0
     try:
+        is_new = _inspect(path)
         connection = _connect(path)
-        if is_new:
-            # The page layout can be chosen only before the first page is written.
-            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        else:
-            _check_header(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        if is_new:
-            connection.execute("BEGIN IMMEDIATE")
-            schema.create(connection)
-            connection.execute("COMMIT")
-        else:
-            schema.migrate(connection, _pragma(connection, "user_version"))
+        try:
+            _prepare(connection, is_new)
+        except BaseException:
+            connection.close()
+            raise
     except sqlite3.Error as error:
         raise translate(error, path) from error
     return connection
@@ -114,9 +121,9 @@ def quick_check(connection: sqlite3.Connection, path: Path) -> None:
         raise _damaged(path, "; ".join(str(finding) for finding in findings))
 
 
-def translate(error: sqlite3.Error, path: Path) -> StoreError:
+def translate(error: Exception, path: Path) -> StoreError:
     """Turn SQLite's error into ours: what happened, and what to do."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code = _code(error)
     if code == _SQLITE_FULL:
         return StoreFullError(
             f"the disk that holds {path} is full",
@@ -129,9 +136,18 @@ def translate(error: sqlite3.Error, path: Path) -> StoreError:
     return StoreError(f"the store at {path} failed: {error}")
 
 
-def is_fatal(error: sqlite3.Error) -> bool:
+def is_fatal(error: Exception) -> bool:
     """Whether nobody can know any more what is on the disk: everything but a clean refusal."""
-    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) != _SQLITE_FULL
+    return _code(error) not in (_SQLITE_FULL, _SQLITE_BUSY, *_ROW_ERRORS)
+
+
+def is_about_rows(error: Exception) -> bool:
+    """Whether what was to be written was refused, and not the writing: other rows may do better."""
+    return _code(error) in _ROW_ERRORS
+
+
+def _code(error: Exception) -> int:
+    return int(getattr(error, "sqlite_errorcode", _PYTHON_ERROR)) & 0xFF
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -142,14 +158,65 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _inspect(path: Path) -> bool:
+    """Whether the file is still to be made. Raises if it cannot be trusted, and changes nothing.
+
+    A connection that may write copies the log back when it is closed: not what to do to a damaged file.
+    """
+    if not path.exists() or path.stat().st_size == 0:
+        return True
+    # A first start that was cut short may leave a rollback journal: then to read is to roll back.
+    mode = "rw" if path.with_name(path.name + "-journal").exists() else "ro"
+    uri = f"file:{quote(str(path))}?mode={mode}"
+    with closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT)) as connection:
+        if _is_empty(connection):
+            return True
+        _check_header(connection, path)
+        if not _is_clean(connection):
+            quick_check(connection, path)
+    return False
+
+
+def _prepare(connection: sqlite3.Connection, is_new: bool) -> None:
+    if is_new:
+        # The page layout can be chosen only before the first page is written.
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    if is_new:
+        connection.execute("BEGIN IMMEDIATE")
+        schema.create(connection)
+        connection.execute("COMMIT")
+    else:
+        schema.migrate(connection, _pragma(connection, "user_version"))
+
+
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    """Whether it is a database in which nothing was ever made, as a first start cut short leaves it."""
+    return (
+        _pragma(connection, "application_id") == 0
+        and _pragma(connection, "user_version") == 0
+        and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    )
+
+
+def _is_clean(connection: sqlite3.Connection) -> bool:
+    row = connection.execute("SELECT value FROM meta WHERE key = 'clean'").fetchone()
+    return row is not None and row[0] == 1
 
 
 def _check_header(connection: sqlite3.Connection, path: Path) -> None:
     if _pragma(connection, "application_id") != schema.APPLICATION_ID:
         raise _damaged(path, "it was not written by a queue manager")
     version = _pragma(connection, "user_version")
+    if version < min(schema.MIGRATIONS, default=schema.FORMAT_VERSION):
+        raise _damaged(path, f"there is no format {version}")
     if version > schema.FORMAT_VERSION:
         raise StoreTooNewError(
             f"{path} has format {version}; this Lanner knows formats up to {schema.FORMAT_VERSION}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from lanner.model.errors import InvalidPropertyError, LannerError
+from lanner.model.errors import InvalidPropertyError, LannerError, StoreDamagedError
 from lanner.model.history import HistoryRow
 from lanner.store.writer import Writer
 
@@ -66,7 +66,10 @@ class History:
 
     async def rows(self, first: int, last: int, *, limit: int = BATCH_ROWS) -> list[HistoryRow]:
         """Read a range, both ends included, at most ``limit`` rows of it."""
-        return await self._read(lambda connection: _range(connection, first, min(last, first + limit - 1)))
+        last = min(last, first + limit - 1, self.last_lsn)
+        if first > last:
+            return []
+        return await self._read(lambda connection: _range(connection, first, last))
 
     async def of_message(self, message_id: str) -> list[HistoryRow]:
         """Read everything that happened to one message here."""
@@ -77,7 +80,7 @@ class History:
             found: list[HistoryRow] = []
             for (data,) in connection.execute("SELECT data FROM history ORDER BY first"):
                 if needle in data:
-                    found.extend(row for row in _decoder.decode(data) if row.message_id == message_id)
+                    found.extend(row for row in _decode(data) if row.message_id == message_id)
             return found
 
         return await self._read(work)
@@ -150,18 +153,14 @@ class History:
 
         Stops at the first row that a registered reader has not confirmed. Returns the number of rows.
         """
-        limit = self.last_lsn
-        for reader in await self.readers():
-            limit = min(limit, reader.confirmed)
         keep = 1
         if before is not None:
             keep = max(keep, await self._first_since(before))
         if max_bytes is not None:
             keep = max(keep, await self._first_within(max_bytes))
-        last = min(limit, keep - 1)
         dropped = 0
         while True:
-            count = await self._writer.call(_trim_slice(last))
+            count = await self._writer.call(_trim_slice(keep - 1))
             if not count:
                 return dropped
             dropped += count
@@ -171,7 +170,7 @@ class History:
         # enough keeps everything behind it, so nothing young is ever dropped.
         def work(connection: sqlite3.Connection) -> int:
             for (data,) in connection.execute("SELECT data FROM history ORDER BY first"):
-                for row in _decoder.decode(data):
+                for row in _decode(data):
                     if row.time >= before:
                         return row.lsn
             return self.last_lsn + 1
@@ -196,9 +195,16 @@ def _range(connection: sqlite3.Connection, first: int, last: int) -> list[Histor
     return [
         row
         for (data,) in connection.execute(_SELECT_RANGE, {"first": first, "last": last})
-        for row in _decoder.decode(data)
+        for row in _decode(data)
         if first <= row.lsn <= last
     ]
+
+
+def _decode(data: bytes) -> list[HistoryRow]:
+    try:
+        return _decoder.decode(data)
+    except ValueError as error:  # msgspec's errors are ValueErrors
+        raise StoreDamagedError(f"a block of the history cannot be read: {error}") from error
 
 
 def _first_lsn(connection: sqlite3.Connection) -> int:
@@ -216,10 +222,13 @@ def _reader(connection: sqlite3.Connection, name: str) -> HistoryReader:
 
 def _trim_slice(last: int) -> Callable[[sqlite3.Connection], int]:
     def work(connection: sqlite3.Connection) -> int:
-        # Blocks go whole: one that holds a row to be kept is kept.
+        # Blocks go whole: one that holds a row to be kept is kept. The readers are asked here, because
+        # one may register between two slices.
+        confirmed = connection.execute("SELECT min(confirmed) FROM reader").fetchone()[0]
+        limit = last if confirmed is None else min(last, confirmed)
         blocks = connection.execute(
-            "SELECT first, last FROM history WHERE last <= ? ORDER BY first LIMIT ?",
-            (last, TRIM_SLICE_BLOCKS),
+            "SELECT first, last FROM history WHERE first <= ? AND last <= ? ORDER BY first LIMIT ?",
+            (limit, limit, TRIM_SLICE_BLOCKS),
         ).fetchall()
         if not blocks:
             return 0

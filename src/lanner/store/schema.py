@@ -63,5 +63,6 @@ def migrate(
         connection.execute(f"PRAGMA user_version = {target}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # a full disk may have ended it already
+            connection.execute("ROLLBACK")
         raise

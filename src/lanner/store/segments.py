@@ -11,6 +11,7 @@ import sqlite3
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 
+from lanner.model.errors import StoreDamagedError
 from lanner.model.message import Message
 from lanner.store.codec import message_from_record
 
@@ -121,8 +122,9 @@ class SegmentWriter:
             connection.executemany(_DELETE_SEGMENT, [(segment,) for segment in segments])
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
             self.rolled_back()
+            if connection.in_transaction:  # a full disk may have ended it already
+                connection.execute("ROLLBACK")
             raise
         self.committed()
 
@@ -132,6 +134,9 @@ class SegmentWriter:
         segment, start, parts = self._next, 0, list[bytes]()
         for record in records:
             length = len(record)
+            if length >= SEGMENT_BYTES and parts:  # the large one gets a segment of its own
+                self._write(segment, parts)
+                segment, start, parts = segment + 1, 0, []
             places.append((segment, start, length))
             parts.append(record)
             start += length
@@ -177,6 +182,8 @@ class SegmentReader:
                     _SELECT.format(_places(len(chunk))), chunk
                 ).fetchall():
                     record = self._record(segment, start, length)
+                    if len(record) != length:
+                        raise StoreDamagedError(f"segment {segment} ends within message {identity[0]}")
                     found[identity[0]] = message_from_record(tuple(identity), record, body=bodies)
         finally:
             self._connection.execute("COMMIT")

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID, uuid4
 
-from lanner.model.errors import StoreError
+from lanner.model.errors import StoppedError, StoreError
 from lanner.model.message import Message
 from lanner.store import database
 from lanner.store.changes import Changes, QueueRow
@@ -45,6 +45,7 @@ class Store:
         self.directory = directory
         self.path = directory / database.DATABASE_NAME
         self._lock = lock
+        self._is_closed = False
         self._reading = database.open_reader(self.path)
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="lanner-read")
         self._segments = SegmentReader(self._reading)
@@ -62,7 +63,14 @@ class Store:
         lock = database.DirectoryLock(directory)
         try:
             connection = await asyncio.to_thread(_prepare, directory, name, identifier, now)
-            return cls(directory, lock, connection)
+            try:
+                return cls(directory, lock, connection)
+            except BaseException:
+                connection.close()
+                raise
+        except sqlite3.Error as error:
+            lock.release()
+            raise database.translate(error, directory / database.DATABASE_NAME) from error
         except BaseException:
             lock.release()
             raise
@@ -81,16 +89,20 @@ class Store:
 
     def queues(self) -> list[QueueRow]:
         """Read every queue."""
-        return list(
-            self._reading.execute("SELECT id, kind, path, parent, record, security FROM queue ORDER BY id")
-        )
+        return list(self._scan("SELECT id, kind, path, parent, record, security FROM queue ORDER BY id"))
 
     def index(self) -> Iterator[IndexRow]:
         """Read the index of every message, in the order of the queues."""
-        return self._reading.execute(
+        return self._scan(
             "SELECT lookup, queue, id, correlation, size, class, flags, expires, aborts "
             "FROM message ORDER BY lookup"
         )
+
+    def _scan(self, query: str) -> Iterator[Any]:
+        try:
+            yield from self._reading.execute(query)
+        except sqlite3.Error as error:
+            raise database.translate(error, self.path) from error
 
     # Writing.
 
@@ -115,7 +127,8 @@ class Store:
         self._writer.submit(changes)
         await done
         if changes.error is not None:
-            raise changes.error
+            # The others of the group raise the same error: each with a traceback of its own.
+            raise changes.error.with_traceback(None)
 
     # Reading on demand, on a thread of its own.
 
@@ -126,6 +139,10 @@ class Store:
             return await loop.run_in_executor(self._reader, work, self._reading)
         except sqlite3.Error as error:
             raise database.translate(error, self.path) from error
+        except RuntimeError as error:
+            if self._is_closed:
+                raise StoppedError("the store is closed") from error
+            raise
 
     async def messages(self, lookups: Sequence[int], *, bodies: bool = True) -> dict[int, Message]:
         """Read messages by lookup identifier; those that are not there are left out."""
@@ -195,9 +212,12 @@ class Store:
             raise database.translate(error, target) from error
         except OSError as error:
             raise StoreError(f"cannot write the backup {target}: {error.strerror}") from error
+        finally:
+            unfinished.unlink(missing_ok=True)  # half a backup must not go on filling the disk
 
     async def close(self) -> None:
         """Finish what was submitted, note the clean stop, and let the directory go."""
+        self._is_closed = True
         try:
             await self._finish()
         finally:
@@ -218,6 +238,7 @@ def _prepare(directory: Path, name: str, identifier: UUID | None, now: float) ->
     path = directory / database.DATABASE_NAME
     connection = database.open_writer(path)
     try:
+        connection.execute("BEGIN IMMEDIATE")
         meta = dict(connection.execute("SELECT key, value FROM meta"))
         if not meta:
             meta = {
@@ -228,10 +249,9 @@ def _prepare(directory: Path, name: str, identifier: UUID | None, now: float) ->
                 "first_lsn": 1,
                 "created": now,
             }
-        if not meta["clean"]:
-            database.quick_check(connection, path)
         meta["clean"] = 0
         connection.executemany("INSERT OR REPLACE INTO meta VALUES (?,?)", meta.items())
+        connection.execute("COMMIT")
     except sqlite3.Error as error:
         connection.close()
         raise database.translate(error, path) from error

@@ -13,11 +13,11 @@ from typing import TypeVar
 
 import msgspec
 
-from lanner.model.errors import LannerError, StoreError
+from lanner.model.errors import LannerError, StoppedError, StoreError
 from lanner.model.history import HistoryRow
 from lanner.store.changes import Changes
 from lanner.store.checkpointer import Checkpointer
-from lanner.store.database import is_fatal, translate
+from lanner.store.database import is_about_rows, is_fatal, translate
 from lanner.store.segments import SegmentWriter
 
 __all__ = ["GroupStatistics", "Writer"]
@@ -84,6 +84,7 @@ class Writer:
         self.backlog_rows = 0
         """Rows that were submitted and are not written yet."""
         self._failure: StoreError | None = None
+        self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="lanner-store", daemon=True)
         self._thread.start()
 
@@ -96,8 +97,8 @@ class Writer:
 
     def submit(self, changes: Changes) -> None:
         """Take the changes; their callbacks tell how it ended."""
-        self.backlog_rows += changes.row_count()
         self._enqueue(changes)
+        self.backlog_rows += changes.row_count()
 
     def call(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
         """Run something on the writing connection, between two groups."""
@@ -107,6 +108,7 @@ class Writer:
 
     async def close(self) -> None:
         """Finish everything that was submitted, then end the thread."""
+        self._is_closed = True
         self._flush()
         self._inbox.put(None)
         await asyncio.to_thread(self._thread.join)
@@ -120,6 +122,8 @@ class Writer:
         return lambda _: self._segments.rewrite(segments)
 
     def _enqueue(self, job: Changes | _Call) -> None:
+        if self._is_closed:
+            raise StoppedError("the store is closed")
         # Everything that tasks submit in one turn of the loop goes over together: 32 senders that
         # were woken by the same commit share the next one.
         if not self._waiting:
@@ -169,11 +173,16 @@ class Writer:
             self._commit(group)
 
     def _perform(self, call: _Call) -> None:
+        if self._failure is not None:
+            self._tell(_set_exception, call.future, self._failure)
+            return
         try:
             result = call.work(self._connection)
         except sqlite3.Error as error:
+            self._roll_back(error)
             self._tell(_set_exception, call.future, translate(error, self._path))
         except Exception as error:
+            self._roll_back(error)
             self._tell(_set_exception, call.future, error)
         else:
             self._tell(_set_result, call.future, result)
@@ -185,12 +194,15 @@ class Writer:
         if error is None:
             try:
                 self._write(group)
-            except sqlite3.Error as problem:
+            except Exception as problem:
+                self._roll_back(problem)
+                if is_about_rows(problem) and len(group) > 1:
+                    # One operation's rows are not to be had: the others must not suffer for it.
+                    for changes in group:
+                        self._commit([changes])
+                    return
                 error = translate(problem, self._path)
-                self._roll_back()
                 log.error("a group of %d operations was not stored: %s", len(group), error)
-                if is_fatal(problem):
-                    self._failure = error
         for changes in group:
             if error is not None:
                 changes.error = error
@@ -206,8 +218,12 @@ class Writer:
         many(_UPDATE_MESSAGE, _rows(changes.updates for changes in group))
         self._segments.delete(_rows(changes.deletes for changes in group))
         many(_PUT_OUTCOME, _rows(changes.outcomes for changes in group))
-        many(_PUT_STATE, _rows(changes.state for changes in group))
-        many(_DELETE_STATE, _rows(changes.state_deletes for changes in group))
+        for changes in group:
+            # In the order of the operations: unlike all others, these keys are used again.
+            if changes.state:
+                many(_PUT_STATE, changes.state)
+            if changes.state_deletes:
+                many(_DELETE_STATE, changes.state_deletes)
         many(_PUT_META, _rows(changes.meta for changes in group))
         many(_DELETE_QUEUE, _rows(changes.queue_deletes for changes in group))
         history = _rows(changes.history for changes in group)
@@ -227,7 +243,9 @@ class Writer:
             block = rows[start : start + MAX_BLOCK_ROWS]
             yield block[0].lsn, block[-1].lsn, _encoder.encode(block)
 
-    def _roll_back(self) -> None:
+    def _roll_back(self, problem: Exception) -> None:
+        if is_fatal(problem):
+            self._failure = translate(problem, self._path)
         self._segments.rolled_back()
         try:
             if self._connection.in_transaction:
