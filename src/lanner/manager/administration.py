@@ -8,6 +8,7 @@ from uuid import uuid4
 from lanner.manager.core import Core
 from lanner.manager.delivery import DROP_CHUNK, Delivery
 from lanner.manager.events import (
+    Event,
     OutgoingQueuePaused,
     OutgoingQueueResumed,
     QueueChanged,
@@ -132,19 +133,18 @@ class Administration:
             member.readers.cancel(QueueDeletedError(f"{queue.name} was deleted"))
         try:
             # What was sent before is on its way in; after this commit it is there, and nothing more comes.
-            await self._core.store.commit(Changes())
+            await self._core.commit(Changes())
             for member in members:
                 await self._drop_everything(member)
         except BaseException:
-            for member in members:
-                member.is_deleted = False
+            _undelete(members)
             raise
         changes = Changes()
         changes.queue_deletes.extend((member.id,) for member in members)
-        await self._core.store.commit(changes)
-        for member in members:
-            self._core.queues.remove(member)
-        self._core.events.publish(QueueDeleted(queue))
+        changes.on_applied.extend(partial(self._core.queues.remove, member) for member in members)
+        changes.on_applied.append(lambda: self._core.events.publish(QueueDeleted(queue)))
+        changes.on_failed.append(partial(_undelete, members))
+        await self._core.commit(changes)
 
     async def purge(self, queue: Queue) -> int:
         """Purge Queue (3.1.7.1.7): drop what is available, mark what is locked. Says how many went."""
@@ -165,17 +165,16 @@ class Administration:
     async def pause(self, queue: Queue) -> None:
         """Pause Queue (3.1.7.2.3)."""
         outgoing = _outgoing(queue)
-        await self._set_on_hold(outgoing, True)
-        self._core.events.publish(OutgoingQueuePaused(outgoing))
+        await self._set_on_hold(outgoing, True, OutgoingQueuePaused(outgoing))
 
     async def resume(self, queue: Queue) -> None:
         """Resume Queue (3.1.7.2.4)."""
         outgoing = _outgoing(queue)
-        await self._set_on_hold(outgoing, False)
-        self._core.events.publish(OutgoingQueueResumed(outgoing))
+        await self._set_on_hold(outgoing, False, OutgoingQueueResumed(outgoing))
 
-    async def _set_on_hold(self, queue: OutgoingQueue, on_hold: bool) -> None:
+    async def _set_on_hold(self, queue: OutgoingQueue, on_hold: bool, event: Event) -> None:
         # Deviation: the text lets a restart forget the pause; here an operator's decision holds.
+        old_record = queue.record
         queue.record = QueueRecord(
             identifier=queue.record.identifier,
             created=queue.record.created,
@@ -184,8 +183,14 @@ class Administration:
         )
         changes = Changes()
         self._core.store_queue(changes, queue)
+
+        def apply() -> None:
+            queue.state = OutgoingState.ON_HOLD if on_hold else OutgoingState.INACTIVE
+            self._core.events.publish(event)
+
+        changes.on_applied.append(apply)
+        changes.on_failed.append(lambda: setattr(queue, "record", old_record))
         await self._core.finish(changes)
-        queue.state = OutgoingState.ON_HOLD if on_hold else OutgoingState.INACTIVE
 
     async def _drop_everything(self, queue: Queue) -> None:
         while positions := queue.messages.available(DROP_CHUNK):
@@ -228,6 +233,11 @@ class Administration:
     def _check_own(queue: Queue, what: str) -> None:
         if queue.parent is not None or isinstance(queue, OutgoingQueue):
             raise UnsupportedOperationError(f"{queue.name} cannot be {what}: it has no properties of its own")
+
+
+def _undelete(members: list[Queue]) -> None:
+    for member in members:
+        member.is_deleted = False
 
 
 def _outgoing(queue: Queue) -> OutgoingQueue:

@@ -7,6 +7,8 @@ import logging
 from collections import OrderedDict
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 from lanner.manager.clock import Clock
@@ -17,12 +19,19 @@ from lanner.manager.queues import KILOBYTE, OutgoingQueue, Queue, QueueRecord, a
 from lanner.manager.settings import ManagerSettings
 from lanner.model.errors import (
     MessageNotFoundError,
+    QueueDeletedError,
     QueueNotFoundError,
     QuotaExceededError,
     StoppedError,
     UnsupportedOperationError,
 )
-from lanner.model.format_name import ConnectorName, MachineName
+from lanner.model.format_name import (
+    ConnectorName,
+    DistributionListName,
+    MachineName,
+    MultipleName,
+    PublicName,
+)
 from lanner.model.message import INFINITE, Message
 from lanner.model.path_name import PathName
 from lanner.model.queue import QueueKind
@@ -31,6 +40,8 @@ from lanner.store import Changes, Store
 __all__ = ["Core"]
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 SEQUENTIAL_BLOCK = 1 << 20
 """Numbers reserved in the store at once: a restart skips at most this many of 2**56."""
@@ -80,9 +91,12 @@ class Core:
         """What counts against the manager's quota."""
         self.is_throttled = False
         self.is_running = True
+        self.is_closed = False
+        """Whether the store is being let go: nothing can be stored any more."""
         self._next_sequential = store.sequential
         self._reserved_sequential = store.sequential
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._durable_sequential = store.sequential
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
     def machine_id(self) -> UUID:
@@ -96,19 +110,24 @@ class Core:
 
     def spawn(self, work: Coroutine[None, None, None]) -> None:
         """Do something beside the caller; :meth:`settle` waits for it."""
+        self.begin(work).add_done_callback(_log_failure)
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Do something to its end, whatever becomes of the caller; :meth:`settle` waits for it."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._finished)
+        task.add_done_callback(self._ended)
+        return task
 
     async def settle(self) -> None:
         """Wait for everything that was spawned."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("background work failed", exc_info=task.exception())
+        if not task.cancelled():
+            task.exception()  # the caller may be gone
 
     # Numbers.
 
@@ -116,14 +135,21 @@ class Core:
         """Give out numbers (SequentialID), reserving a block ahead in the store. Returns the first."""
         first = self._next_sequential
         self._next_sequential += count
-        if self._next_sequential > self._reserved_sequential:
-            self._reserved_sequential = self._next_sequential + SEQUENTIAL_BLOCK
-            changes.meta.append(("sequential", self._reserved_sequential))
-            changes.on_failed.append(self._forget_reservation)
+        if self._next_sequential > self._durable_sequential:
+            self._reserve(changes)
         return first
 
-    def _forget_reservation(self) -> None:
-        self._reserved_sequential = 0
+    def _reserve(self, changes: Changes) -> None:
+        # Until a reservation is known to be durable all changes carry it: any of them may be the first kept.
+        if self._next_sequential > self._reserved_sequential:
+            self._reserved_sequential = self._next_sequential + SEQUENTIAL_BLOCK
+        row = ("sequential", self._reserved_sequential)
+        if row not in changes.meta:
+            changes.meta.append(row)
+            changes.on_applied.append(partial(self._rely_on_reservation, self._reserved_sequential))
+
+    def _rely_on_reservation(self, reserved: int) -> None:
+        self._durable_sequential = max(self._durable_sequential, reserved)
 
     # Quotas.
 
@@ -177,6 +203,10 @@ class Core:
             raise UnsupportedOperationError(f"{parsed} is a journal, dead-letter queue or subqueue elsewhere")
         if isinstance(parsed, ConnectorName):
             raise QueueNotFoundError(f"there is no connector for {parsed} on this machine")
+        if isinstance(parsed, PublicName | DistributionListName):
+            raise UnsupportedOperationError(f"{parsed} cannot be resolved: no directory is configured")
+        if isinstance(parsed, MultipleName):
+            raise UnsupportedOperationError(f"{parsed} names several queues where one is needed")
         now = self.clock.time()
         record = QueueRecord(identifier=uuid4(), created=now, modified=now)
         outgoing = OutgoingQueue(self.queues.next_id(), parsed, record)
@@ -189,6 +219,8 @@ class Core:
         known = queue.subqueues.get(name.casefold())
         if known is not None:
             return known
+        if queue.is_deleted:
+            raise QueueDeletedError(f"{queue.name} was deleted")
         now = self.clock.time()
         path = replace(queue.path, subqueue=name)
         record = QueueRecord(identifier=uuid4(), created=now, modified=now)
@@ -196,6 +228,13 @@ class Core:
         attach(subqueue, queue)
         self.queues.add(subqueue)
         return subqueue
+
+    def standing(self, queue: Queue) -> Queue:
+        """The queue itself; for a subqueue that went because it was empty, the one of its name now."""
+        parent = queue.parent
+        if queue.is_deleted and queue.kind is QueueKind.SUBQUEUE and parent and not parent.is_deleted:
+            return self.subqueue(parent, queue.path.subqueue)
+        return queue
 
     def drop_idle_subqueue(self, queue: Queue) -> None:
         """Let a subqueue go that nothing is in, nothing is on its way to, and nobody has open."""
@@ -248,10 +287,21 @@ class Core:
     async def finish(self, changes: Changes) -> None:
         """Make an operation's changes true. Express messages do not wait for the disk."""
         if changes.is_durable() or self.store.backlog_rows > MAX_BACKLOG_ROWS:
-            await self.store.commit(changes)
+            await self.commit(changes)
             return
         applied, changes.on_applied, changes.on_failed = changes.on_applied, [], []
         for callback in applied:
             callback()
         if changes.history:
             self.store.submit(changes)
+
+    async def commit(self, changes: Changes) -> None:
+        """Make changes durable, and return when they are."""
+        if self.is_closed:
+            raise StoppedError("the queue manager was stopped")
+        await self.store.commit(changes)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("background work failed", exc_info=task.exception())

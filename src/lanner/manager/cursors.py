@@ -60,6 +60,7 @@ class Cursor:
     def __init__(self, handle: OpenQueue) -> None:
         self.number = next(_numbers)
         self.handle = handle
+        self.queue = handle.queue
         self.place = START
         self.state = CursorState.UNREAD
         self.is_closed = False

@@ -107,10 +107,11 @@ class Delivery:
         sizes: Sequence[int],
         *,
         event: HistoryEvent = HistoryEvent.SENT,
+        reason: str | None = None,
         peer: str | None = None,
     ) -> None:
         """Put messages in, and do what their senders asked for on arrival. They were charged before."""
-        self.put(changes, queue, messages, sizes, event, peer=peer)
+        self.put(changes, queue, messages, sizes, event, reason=reason, peer=peer)
         if isinstance(queue, OutgoingQueue):
             return
         for message in messages:
@@ -199,8 +200,8 @@ class Delivery:
                 gone.append(position)
             else:
                 self._keep(changes, position, message, journal, HistoryEvent.JOURNALED)
-            if position.flags & _ACKNOWLEDGMENTS and not queue.is_read_only:
-                self.acknowledge(changes, message, MessageClass.ACK_RECEIVE)
+            if position.flags & _ACKNOWLEDGMENTS and not self._has_ended(position, message):
+                self._acknowledge_receive(changes, queue, message)
         self._delete(changes, gone, MessageClass.ACK_RECEIVE)
 
     def drop(
@@ -216,13 +217,13 @@ class Delivery:
         self._record(
             changes, event, queue, message, reason=describe_class(reason), message_class=reason.value
         )
-        if queue.is_read_only:
+        if self._has_ended(position, message):
             self._delete(changes, [position], reason)
             return
         if position.flags & _ACKNOWLEDGMENTS:
             self.acknowledge(changes, message, reason)
         if message.negative_journaling and message.source_machine == self._core.machine_id:
-            dead_letters = self._dead_letter_queue(message)
+            dead_letters = self._dead_letter_queue(message, queue)
             self._keep(changes, position, message, dead_letters, HistoryEvent.DEAD_LETTERED, reason)
         else:
             self._delete(changes, [position], reason)
@@ -282,11 +283,16 @@ class Delivery:
 
     def restore(self, changes: Changes, position: Position, message: Message, queue: Queue) -> None:
         """Undo a receive whose receiver was cancelled before it got the message."""
+        queue = self._core.standing(queue)
+        if queue.is_deleted:
+            return
+        reason = "the receiver was cancelled"
         if position.state is not PositionState.DELETED:
             # It went into the queue's journal, and somebody may have taken it from there meanwhile.
             if position.state is PositionState.AVAILABLE:
                 position.queue.messages.lock(position)
-                self.move(changes, position, message, queue, reason="the receiver was cancelled")
+                self._record(changes, HistoryEvent.RETURNED, queue, message, reason=reason)
+                self._relocate(changes, position, queue, expires=_expiry_in(queue, message))
             return
         self._core.count_in(queue, position.size)
         self.put(
@@ -295,7 +301,7 @@ class Delivery:
             [message],
             [position.size],
             HistoryEvent.RETURNED,
-            reason="the receiver was cancelled",
+            reason=reason,
         )
 
     def release(self, position: Position) -> None:
@@ -318,7 +324,11 @@ class Delivery:
 
     async def _drop_expired(self, positions: list[Position]) -> None:
         for start in range(0, len(positions), DROP_CHUNK):
-            await self.drop_all(positions[start : start + DROP_CHUNK], HistoryEvent.EXPIRED)
+            try:
+                await self.drop_all(positions[start : start + DROP_CHUNK], HistoryEvent.EXPIRED)
+            except LannerError as error:
+                # They have their places back, and are tried again in a moment.
+                log.warning("expired messages could not be dropped: %s", error)
 
     async def drop_all(
         self, positions: list[Position], event: HistoryEvent, reason: MessageClass | None = None
@@ -327,9 +337,8 @@ class Delivery:
         changes = Changes()
         try:
             messages = await self._core.load_all(positions)
-        except LannerError:
-            for position in positions:
-                self.release(position)
+        except BaseException:
+            self._release_all(positions)
             raise
         for position, message in zip(positions, messages, strict=True):
             self.drop(changes, position, message, event, reason or _expiry_reason(position.queue))
@@ -343,7 +352,7 @@ class Delivery:
             return
         try:
             queue = self._core.target(message.administration_queue)
-            if queue.properties.transactional or queue.is_read_only:
+            if queue.properties.transactional or queue.is_read_only or queue.kind is QueueKind.SUBQUEUE:
                 raise LannerError(f"{queue.name} cannot be an administration queue")
             acknowledgment = self._acknowledgment(changes, queue, message, reason)
             self._core.charge(queue, acknowledgment.size)
@@ -352,6 +361,22 @@ class Delivery:
             log.warning("an acknowledgment of %s was discarded: %s", message.id, error)
             return
         self.put(changes, queue, [acknowledgment], [acknowledgment.size], HistoryEvent.SENT)
+
+    def _acknowledge_receive(self, changes: Changes, queue: Queue, message: Message) -> None:
+        # Whoever takes a message out of an outgoing queue is not the application that it was sent to.
+        if not isinstance(queue, OutgoingQueue):
+            self.acknowledge(changes, message, MessageClass.ACK_RECEIVE)
+
+    def _has_ended(self, position: Position, message: Message) -> bool:
+        """Whether all has been told and kept: in a journal or dead-letter queue, also an application's."""
+        queue = position.queue
+        if queue.is_read_only:
+            return True
+        if not message.dead_letter_queue or message.source_machine != self._core.machine_id:
+            return False
+        is_dead = position.message_class >= MessageClass.NACK_BAD_DESTINATION_QUEUE
+        own = self._core.queues.parse(message.dead_letter_queue)
+        return is_dead and own.key == (queue.parent or queue).key
 
     def _acknowledgment(
         self, changes: Changes, queue: Queue, message: Message, reason: MessageClass
@@ -454,21 +479,22 @@ class Delivery:
 
     def _has_room_to_keep(self, target: Queue, size: int) -> bool:
         quota = self._core.settings.journal_quota
-        if target.parent is not None or quota == INFINITE:
+        if target.kind is not QueueKind.SYSTEM or quota == INFINITE:
             return self._core.has_room(target, size)
         names = (SYSTEM_JOURNAL, DEAD_LETTER, TRANSACTIONAL_DEAD_LETTER)
         kept = sum(self._core.queues.get(name).messages.bytes for name in names)
         return kept + size <= quota * KILOBYTE
 
-    def _dead_letter_queue(self, message: Message) -> Queue:
+    def _dead_letter_queue(self, message: Message, comes_from: Queue) -> Queue:
         if message.dead_letter_queue:
             try:
                 queue = self._core.queues.find(message.dead_letter_queue)
             except LannerError:
                 queue = None
-            if queue is not None and not queue.is_read_only and not isinstance(queue, OutgoingQueue):
+            is_own = queue is not None and not queue.is_read_only and not isinstance(queue, OutgoingQueue)
+            if queue is not None and is_own and queue is not comes_from:
                 return queue
-            log.warning("the dead-letter queue %s of %s is not there", message.dead_letter_queue, message.id)
+            log.warning("%s cannot be the dead-letter queue of %s", message.dead_letter_queue, message.id)
         name = TRANSACTIONAL_DEAD_LETTER if message.is_transactional else DEAD_LETTER
         return self._core.queues.get(name)
 
@@ -489,6 +515,7 @@ class Delivery:
         self._update(changes, position, target, message_class=new_class, expires=expires)
         changes.on_applied.append(partial(self._settle_in, position, target, new_class, expires, reason))
         changes.on_failed.append(partial(self._core.count_out, target, position.size))
+        changes.on_failed.append(partial(self._core.drop_idle_subqueue, target))
         changes.on_failed.append(partial(self.release, position))
 
     def _update(
@@ -524,6 +551,7 @@ class Delivery:
         source.messages.remove(position)
         self._core.count_out(source, position.size)
         self._core.cache.pop(position.lookup_id)
+        is_watched = position.expires is not None
         if expires is None:
             self.expiry.forget(position)
         if self._core.events.wanted(MessageDeleted):
@@ -536,6 +564,10 @@ class Delivery:
                 position.message, message_class=message_class, abort_count=position.aborts
             )
         target.messages.add(position)
+        if is_watched:
+            self.expiry.check(position)
+        else:
+            self.expiry.watch(position)
         self._core.drop_idle_subqueue(source)
         self._announce(target, position)
 

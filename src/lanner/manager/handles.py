@@ -106,9 +106,7 @@ def check_sharing(queue: Queue, access: QueueAccess, share: ShareMode) -> None:
     for other in queue.handles:
         if not other.access.reads:
             continue
-        excluded = other.share is ShareMode.DENY_RECEIVE and (
-            access.consumes or share is ShareMode.DENY_RECEIVE
-        )
+        excluded = other.share is ShareMode.DENY_RECEIVE and access.consumes
         excludes = share is ShareMode.DENY_RECEIVE and other.access.consumes
         if excluded or excludes:
             raise SharingViolationError(

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Hashable, Iterable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Hashable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +28,7 @@ from lanner.manager.administration import Administration
 from lanner.manager.clock import Clock, SystemClock
 from lanner.manager.core import Core
 from lanner.manager.cursors import Cursor
+from lanner.manager.dead_letters import DeadLetters
 from lanner.manager.delivery import Delivery
 from lanner.manager.events import ConnectionChanged, Events, FlowControlChanged, Stopping
 from lanner.manager.handles import OpenQueue
@@ -38,14 +39,15 @@ from lanner.manager.naming import AnyName
 from lanner.manager.opening import Opening
 from lanner.manager.outcomes import Outcome, Outcomes
 from lanner.manager.plan import DeclaredQueue, Plan, PlannedChange, make_plan
-from lanner.manager.queues import Queue
+from lanner.manager.queues import OutgoingQueue, Queue
 from lanner.manager.reading import Reading
 from lanner.manager.sending import Sending
 from lanner.manager.settings import ManagerSettings
 from lanner.manager.transactions import Transaction, TransactionState
 from lanner.manager.units import Units
 from lanner.manager.waiting import Wanted
-from lanner.model.errors import OperationCancelledError, StoppedError
+from lanner.manager.why import Why, oldest_arrival
+from lanner.model.errors import LannerError, OperationCancelledError, StoppedError
 from lanner.model.format_name import DirectName
 from lanner.model.message import Message
 from lanner.model.message_id import MessageId
@@ -74,6 +76,10 @@ class QueueManager:
         self._outcomes = Outcomes(core)
         self._units = Units(core, self._delivery, self._sending, self._outcomes)
         self._maintenance = Maintenance(core)
+        self.dead_letters = DeadLetters(core, self._delivery, self._sending, self._opening)
+        """Messages that were not delivered or not received."""
+        self.why = Why(core)
+        """What happened to a message or queue, and what to do."""
         self._is_online = True
 
     # The manager itself.
@@ -122,10 +128,15 @@ class QueueManager:
             queue.readers.cancel(error)
         self._units.abandon_all()
         await self._core.settle()
+        self._core.is_closed = True
         await self._core.store.close()
         for queue in self._core.queues:
             queue.messages.clear()
         log.info("queue manager %s is closed", self.name)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        """Do something beside the caller; :meth:`close` waits for it, and a failure is logged."""
+        self._core.spawn(work)
 
     async def __aenter__(self) -> Self:
         return self
@@ -144,6 +155,16 @@ class QueueManager:
     def identifier(self) -> UUID:
         """The queue manager's GUID."""
         return self._core.machine_id
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it takes requests."""
+        return self._core.is_running
+
+    @property
+    def settings(self) -> ManagerSettings:
+        """Limits and retention."""
+        return self._core.settings
 
     @property
     def events(self) -> Events:
@@ -241,6 +262,15 @@ class QueueManager:
         """Show one queue: local, journal, subqueue or outgoing."""
         return describe_queue(self._core.queues.get(name), self._core.queues)
 
+    def canonical_name(self, name: AnyName) -> str:
+        """The one spelling of a queue's name here: a path name if it is local, else a format name."""
+        queue = self._core.queues.find(name)
+        return queue.name if queue is not None else str(self._core.queues.parse(name))
+
+    def is_outgoing(self, name: AnyName) -> bool:
+        """Whether a name leads to a queue that waits to be sent elsewhere."""
+        return isinstance(self._core.queues.find(name), OutgoingQueue)
+
     def queues(self) -> list[QueueInfo]:
         """List the local queues, journals and subqueues left out, by name."""
         return [describe_queue(queue, self._core.queues) for queue in self._core.queues.local()]
@@ -249,6 +279,10 @@ class QueueManager:
         """List the outgoing queues, by name."""
         outgoing = sorted(self._core.queues.outgoing(), key=lambda queue: queue.key)
         return [describe_queue(queue, self._core.queues) for queue in outgoing]
+
+    async def oldest_arrival(self, name: AnyName) -> float | None:
+        """When the message that has waited longest in a queue arrived."""
+        return await oldest_arrival(self._core, self._core.queues.get(name))
 
     def plan_queues(self, declared: Iterable[DeclaredQueue], *, prune: bool = False) -> Plan:
         """Compare a declarative set of queues with what is there."""
@@ -292,8 +326,8 @@ class QueueManager:
         return Cursor(handle)
 
     def close_cursor(self, cursor: Cursor) -> None:
-        """Close Cursor (3.1.7.1.2)."""
-        cursor.close()
+        """Close Cursor (3.1.7.1.2): a read that waits with it is cancelled."""
+        self._opening.close_cursor(cursor)
 
     def get_queue_path(self, name: AnyName) -> tuple[str, str]:
         """Get Queue Path (3.1.7.1.26): the path name, and the machine that hosts the queue."""
@@ -470,8 +504,9 @@ class QueueManager:
 
     def cancel_waiting_message_read_request(self, name: AnyName, tag: Hashable) -> bool:
         """Cancel Waiting Message Read Request (3.1.7.1.17). Says whether there was one."""
+        readers = self._core.queues.get(name).readers
         error = OperationCancelledError("the waiting read was cancelled")
-        return bool(self._core.queues.get(name).readers.cancel(error, tag=tag))
+        return tag is not None and bool(readers.cancel(error, tag=tag))
 
     async def receive(
         self,
@@ -526,7 +561,12 @@ class QueueManager:
             yield transaction
         except BaseException:
             if transaction.state is TransactionState.ACTIVE and self._core.is_running:
-                await asyncio.shield(self._units.abort(transaction))
+                try:
+                    await asyncio.shield(self._units.abort(transaction))
+                except LannerError as error:
+                    log.warning("the abort of %s was not counted: %s", transaction.id, error)
             raise
         if transaction.state is TransactionState.ACTIVE:
             await self.transaction_commit(transaction)
+        elif transaction.state is TransactionState.ABORTED:
+            self._core.check_running()  # the end of the manager may have aborted it

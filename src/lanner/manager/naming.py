@@ -18,7 +18,7 @@ from lanner.model.format_name import (
     PublicName,
 )
 from lanner.model.names import QueueKind as PathKind
-from lanner.model.names import QueueSuffix
+from lanner.model.names import QueueSuffix, canonical_host
 from lanner.model.path_name import PathName, parse_name
 from lanner.model.queue import QueueKind
 
@@ -41,7 +41,7 @@ class QueueTable:
     def __init__(self, name: str, identifier: UUID, aliases: tuple[str, ...]) -> None:
         self.machine_name = name
         self.machine_id = identifier
-        self._local_names = {text.casefold() for text in (name, *LOCAL_NAMES, *aliases)}
+        self._local_names = {canonical_host(text).casefold() for text in (name, *LOCAL_NAMES, *aliases)}
         self._by_id: dict[int, Queue] = {}
         self._by_key: dict[str, Queue] = {}
         self._by_identifier: dict[UUID, Queue] = {}
@@ -59,7 +59,8 @@ class QueueTable:
         """Make a queue known by all its names."""
         self._by_id[queue.id] = queue
         self._by_key[queue.key] = queue
-        self._by_identifier[queue.record.identifier] = queue
+        if queue.kind is QueueKind.PUBLIC:
+            self._by_identifier[queue.record.identifier] = queue
         self._next_id = max(self._next_id, queue.id + 1)
         if queue.record.number:
             self._by_number[queue.record.number] = queue
@@ -68,8 +69,9 @@ class QueueTable:
     def remove(self, queue: Queue) -> None:
         """Forget a queue."""
         del self._by_id[queue.id]
-        del self._by_key[queue.key]
-        del self._by_identifier[queue.record.identifier]
+        if self._by_key[queue.key] is queue:
+            del self._by_key[queue.key]
+        self._by_identifier.pop(queue.record.identifier, None)
         self._by_number.pop(queue.record.number, None)
         self._format_names.pop(queue.id, None)
 
@@ -148,14 +150,18 @@ class QueueTable:
 
     def not_found(self, name: AnyName) -> QueueNotFoundError:
         """Make the error that suggests the nearest right name."""
-        wanted = str(self.parse(name))
-        nearest = self.nearest(wanted)
+        parsed = self.parse(name)
+        wanted = str(parsed)
+        if isinstance(parsed, DirectName) and self.is_local(parsed.host):
+            nearest = self.nearest(self._local_key(parsed))
+        else:
+            nearest = self.nearest(wanted)
         hint = f"did you mean {nearest}?" if nearest else "list the queues, or create it"
         return QueueNotFoundError(f"there is no queue {wanted}", hint=hint)
 
     def nearest(self, wanted: str) -> str | None:
         """The name of the queue that is spelled most like this."""
-        names = {queue.key: queue.name for queue in self}
+        names = {queue.key: queue.name for queue in self if not queue.is_deleted}
         close = difflib.get_close_matches(wanted.casefold(), names, n=1, cutoff=0.6)
         return names[close[0]] if close else None
 

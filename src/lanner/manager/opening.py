@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from lanner.manager.core import Core
+from lanner.manager.cursors import Cursor
 from lanner.manager.handles import OpenQueue, check_sharing
 from lanner.manager.naming import AnyName
 from lanner.manager.queues import OutgoingQueue, Queue
@@ -16,7 +18,14 @@ from lanner.model.errors import (
     UnsupportedAccessModeError,
     UnsupportedOperationError,
 )
-from lanner.model.format_name import DirectName, FormatName, MachineName, MulticastName
+from lanner.model.format_name import (
+    DirectName,
+    FormatName,
+    MachineName,
+    MulticastName,
+    MultipleName,
+    SingleQueueName,
+)
 from lanner.model.names import QueueKind as PathKind
 from lanner.model.path_name import PathName
 from lanner.model.queue import QueueAccess, QueueKind, ShareMode
@@ -57,9 +66,8 @@ class Opening:
             for handle in handles:
                 self.close(handle)
             raise
-        parsed = self._core.queues.parse(name)
-        assert isinstance(parsed, FormatName)
-        return OpenQueue(parsed, None, access, share, handles)
+        names = tuple(element for element in elements if isinstance(element, FormatName))
+        return OpenQueue(MultipleName(names), None, access, share, handles)
 
     def close(self, handle: OpenQueue) -> None:
         """Close Queue (3.1.7.1.6)."""
@@ -68,12 +76,17 @@ class Opening:
         for element in handle.elements:
             self.close(element)
         for cursor in tuple(handle.cursors):
-            cursor.close()
+            self.close_cursor(cursor)
         queue = handle.detach()
         if queue is not None:
             error = OperationCancelledError(f"the handle on {queue.name} was closed")
             queue.readers.cancel(error, handle=handle)
             self._core.drop_idle_subqueue(queue)
+
+    def close_cursor(self, cursor: Cursor) -> None:
+        """Close Cursor (3.1.7.1.2)."""
+        cursor.close()
+        cursor.queue.readers.cancel(OperationCancelledError("the cursor was closed"), cursor=cursor)
 
     @contextmanager
     def opened(self, name: AnyName, access: QueueAccess, token: Token | None) -> Iterator[OpenQueue]:
@@ -99,10 +112,12 @@ class Opening:
         """Get Queue Path (3.1.7.1.26), as far as it can be told without a directory."""
         if isinstance(name, PathName):
             raise self._core.queues.not_found(name)
-        if not isinstance(name, DirectName) or not name.queue:
+        if not isinstance(name, DirectName):
             raise InvalidNameError(f"{name} cannot be resolved: no directory is configured")
-        kind = PathKind.PRIVATE if name.is_private else PathKind.PUBLIC
-        return str(PathName(name.host, name.queue, kind, name.subqueue)), name.host
+        is_system = name.kind is PathKind.SYSTEM
+        queue = name.suffix.name.lower() if is_system else name.queue
+        journal = name.is_read_only and not is_system
+        return str(PathName(name.host, queue, name.kind, name.subqueue, journal)), name.host
 
     def _open_single(
         self, name: FormatName | PathName, access: QueueAccess, share: ShareMode, token: Token | None
@@ -137,14 +152,16 @@ class Opening:
 
     def _subqueue_to_read(self, name: FormatName | PathName) -> Queue:
         """An empty subqueue can be opened: somebody may wait for what is moved there."""
-        if isinstance(name, PathName) and name.subqueue:
-            return self._new_subqueue(name)
-        raise self._core.queues.not_found(name)
+        return self._new_subqueue(name)
 
     def _new_subqueue(self, name: FormatName | PathName) -> Queue:
-        if not isinstance(name, PathName) or not name.subqueue:
+        if not name.subqueue:
             raise self._core.queues.not_found(name)
-        parent = self._core.queues.get(PathName(name.computer, name.queue, name.kind))
+        if isinstance(name, PathName):
+            parent = self._core.queues.get(replace(name, subqueue=""))
+        else:
+            assert isinstance(name, SingleQueueName)
+            parent = self._core.queues.get(name.without_subqueue())
         if parent.kind not in (QueueKind.PRIVATE, QueueKind.PUBLIC):
             raise UnsupportedOperationError(f"{parent.name} has no subqueues")
         return self._core.subqueue(parent, name.subqueue)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from lanner.manager.core import Core
-from lanner.model.errors import InvalidPropertyError, OperationCancelledError
+from lanner.model.errors import InvalidPropertyError
 from lanner.model.message_id import MessageId
 from lanner.store import Changes
 
@@ -38,34 +38,29 @@ class Outcomes:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._under_way: dict[str, asyncio.Future[Outcome]] = {}
+        self._under_way: dict[str, asyncio.Task[Outcome]] = {}
 
     async def once(self, key: str, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """Do the work unless it was done under this key; then give back what it came to.
 
         Two at a time with one key: the second waits for the first. If the first fails, the second tries.
+        Cancelling the caller does not cancel the work: whoever comes next with the key learns how it ended.
         """
         check_key(key)
-        while key in self._under_way:
-            try:
-                return msgspec.structs.replace(await asyncio.shield(self._under_way[key]), is_replay=True)
-            except OperationCancelledError:
-                continue
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._under_way[key] = future
-        try:
-            known = await self._core.store.outcome(key)
-            if known is not None:
-                outcome = msgspec.structs.replace(_decoder.decode(known), is_replay=True)
-            else:
-                outcome = await work()
-            future.set_result(outcome)
-            return outcome
-        finally:
-            del self._under_way[key]
-            if not future.done():
-                future.set_exception(OperationCancelledError("the first operation with this key failed"))
-                future.exception()  # nobody may be waiting
+        while (earlier := self._under_way.get(key)) is not None:
+            await asyncio.wait([earlier])
+            if not earlier.cancelled() and earlier.exception() is None:
+                return msgspec.structs.replace(earlier.result(), is_replay=True)
+        task = self._core.begin(self._look_or_do(key, work))
+        self._under_way[key] = task
+        task.add_done_callback(lambda _: self._under_way.pop(key))
+        return await asyncio.shield(task)
+
+    async def _look_or_do(self, key: str, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
+        known = await self._core.store.outcome(key)
+        if known is not None:
+            return msgspec.structs.replace(_decoder.decode(known), is_replay=True)
+        return await work()
 
     def remember(self, changes: Changes, key: str, outcome: Outcome) -> None:
         """Keep the outcome, in the same transaction as what it is about."""

@@ -62,6 +62,8 @@ class Reading:
         queue = handle.for_receiving()
         if transaction is not None:
             transaction.check_active()
+        if cursor is not None and not wanted.is_any:
+            raise InvalidPropertyError("a cursor finds the next message, not one by its identifier")
         if cursor is not None:
             position = await self._next_by_cursor(
                 handle, cursor, cursor.get_next_message_for_dequeue, timeout, tag, destructive=True
@@ -181,7 +183,7 @@ class Reading:
                 queue.messages.lock(position)
             return position
         try:
-            position = await self._wait(handle, queue, timeout, _ANY, tag, destructive)
+            position = await self._wait(handle, queue, timeout, _ANY, tag, destructive, cursor)
         except BaseException:
             cursor.wait_time_expired()
             raise
@@ -196,12 +198,23 @@ class Reading:
         wanted: Wanted,
         tag: Hashable | None,
         destructive: bool,
+        cursor: Cursor | None = None,
     ) -> Position:
-        """Wait For New Message (3.1.7.3.1)."""
+        """Wait For New Message (3.1.7.3.1).
+
+        Deviation: a receive by cursor that may not wait ends like every other read, with a time-out, where
+        the text says that the message was not found.
+        """
         if timeout is not None and timeout <= 0:
             raise ReceiveTimeoutError(f"there is no such message in {queue.name}")
-        reader = WaitingReader(handle, wanted, destructive, tag)
-        return await queue.readers.wait(reader, timeout, self._core.clock)
+        reader = WaitingReader(handle, wanted, destructive, tag, cursor)
+        try:
+            return await queue.readers.wait(reader, timeout, self._core.clock)
+        except asyncio.CancelledError:
+            # It may have been given a message in the moment before.
+            if destructive and (position := reader.given()) is not None:
+                self._delivery.release(position)
+            raise
 
     def _seek(self, queue: Queue, lookup_id: int, action: SeekAction, peek: bool) -> Position:
         """Seek Available Message Position With Id (3.1.7.3.3).
@@ -282,10 +295,10 @@ class Reading:
                 self._delivery.restore(restored, position, message, queue)
             self._core.spawn(self._core.finish(restored))
 
-        if changes.is_settled:
-            undo()
-        else:
+        if not changes.is_settled:
             changes.on_applied.append(undo)
+        elif changes.error is None:
+            undo()
 
 
 def _first(queue: Queue, wanted: Wanted) -> Position | None:

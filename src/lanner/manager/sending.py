@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace as copy_with
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -10,14 +11,17 @@ from msgspec.structs import replace
 from lanner.manager.core import Core
 from lanner.manager.delivery import Delivery
 from lanner.manager.handles import OpenQueue
+from lanner.manager.naming import LOCAL_NAMES
 from lanner.manager.queues import OutgoingQueue, Queue
 from lanner.model.errors import (
     LannerError,
     NotAuthenticatedError,
+    QueueDeletedError,
     StaleHandleError,
     TransactionUsageError,
     UnsupportedOperationError,
 )
+from lanner.model.format_name import DirectName
 from lanner.model.history import HistoryEvent
 from lanner.model.message import Delivery as Guarantee
 from lanner.model.message import Message, TransactionMarks
@@ -65,10 +69,10 @@ class Sending:
         for queue, _, sizes in accepted:
             self._core.count_out(queue, sum(sizes))
 
-    def put(self, changes: Changes, accepted: Iterable[Accepted]) -> None:
+    def put(self, changes: Changes, accepted: Iterable[Accepted], *, reason: str | None = None) -> None:
         """Put accepted messages into changes."""
         for queue, messages, sizes in accepted:
-            self._delivery.arrive(changes, queue, messages, sizes)
+            self._delivery.arrive(changes, queue, messages, sizes, reason=reason)
 
     def deliver(self, changes: Changes, queue: Queue, message: Message, peer: str) -> None:
         """Take a message from a peer: it has its identity, and gets a place."""
@@ -139,13 +143,18 @@ class Sending:
         if not name:
             return ""
         parsed = self._core.queues.parse(name)
+        name_here = self._core.queues.machine_name
         if isinstance(parsed, PathName):
-            return str(parsed.with_computer(self._core.queues.machine_name).to_direct_os())
+            return str(parsed.with_computer(name_here).to_direct_os())
+        if isinstance(parsed, DirectName) and parsed.host.casefold() in LOCAL_NAMES:
+            return str(copy_with(parsed, host=name_here))
         return str(parsed)
 
 
 def check_destination(queue: Queue, is_transactional: bool) -> None:
     """Refuse what this queue does not take."""
+    if queue.is_deleted:
+        raise QueueDeletedError(f"{queue.name} was deleted")
     if isinstance(queue, OutgoingQueue):
         return
     if queue.is_read_only or queue.kind is QueueKind.SUBQUEUE:

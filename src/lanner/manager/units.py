@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from lanner.manager.core import Core
@@ -69,12 +70,9 @@ class Units:
         self, transaction: Transaction, handle: OpenQueue, messages: Sequence[Message]
     ) -> Outcome:
         transaction.check_active()
-        numbers = Changes()
-        accepted = self._sending.accept(numbers, handle, messages, transaction.id)
+        # What these changes would reserve, those of the commit reserve too.
+        accepted = self._sending.accept(Changes(), handle, messages, transaction.id)
         transaction.add_sent(accepted)
-        if numbers.meta:
-            # The numbers are given out whatever becomes of the transaction.
-            await self._core.store.commit(numbers)
         return _outcome(accepted)
 
     # Moving.
@@ -83,6 +81,15 @@ class Units:
         self, handle: OpenQueue, lookup_id: int, target: Queue, transaction: Transaction | None
     ) -> None:
         """Move one message to another queue."""
+        try:
+            await self._move(handle, lookup_id, target, transaction)
+        finally:
+            # A subqueue that was made for a move that failed, or that only a commit will fill.
+            self._core.drop_idle_subqueue(target)
+
+    async def _move(
+        self, handle: OpenQueue, lookup_id: int, target: Queue, transaction: Transaction | None
+    ) -> None:
         queue = handle.for_receiving()
         if transaction is not None:
             transaction.check_active()
@@ -95,8 +102,10 @@ class Units:
         queue.messages.lock(position)
         try:
             message = await self._core.load(position)
-            if target.is_deleted:
-                raise QueueDeletedError(f"{target.name} was deleted")
+            target = self._core.standing(target)
+            for other in (queue, target):
+                if other.is_deleted:
+                    raise QueueDeletedError(f"{other.name} was deleted")
             if transaction is not None:
                 transaction.check_active()
                 transaction.add_moved(position, message, target)
@@ -141,14 +150,30 @@ class Units:
         """Transaction Commit (3.1.4.4)."""
         if transaction.state is not TransactionState.ACTIVE:
             raise TransactionSequenceError(f"the transaction {transaction.id} is {transaction.state.value}")
-        for queue in transaction.queues():
-            if queue.is_deleted:
-                await self.abort(transaction)
-                raise QueueDeletedError(f"{queue.name} was deleted; the transaction is aborted")
+        try:
+            self._check_queues(transaction)
+        except QueueDeletedError:
+            await self.abort(transaction)
+            raise
         transaction.state = TransactionState.COMMITTING
         if transaction.key is None:
             return await self._commit(transaction)
-        outcome = await self._outcomes.once(transaction.key, lambda: self._commit(transaction))
+        return await asyncio.shield(self._core.begin(self._commit_once(transaction, transaction.key)))
+
+    def _check_queues(self, transaction: Transaction) -> None:
+        for queue in transaction.queues():
+            # A subqueue that went because it was empty comes again.
+            if (queue.parent or queue).is_deleted:
+                raise QueueDeletedError(f"{queue.name} was deleted; the transaction is aborted")
+
+    async def _commit_once(self, transaction: Transaction, key: str) -> Outcome:
+        try:
+            outcome = await self._outcomes.once(key, lambda: self._commit(transaction))
+        except BaseException:
+            if transaction.state is TransactionState.COMMITTING:
+                self._undo(transaction)
+                self._end(transaction, TransactionState.ABORTED)
+            raise
         if outcome.is_replay:
             self._undo(transaction)
             transaction.is_replay = True
@@ -156,6 +181,7 @@ class Units:
         return outcome
 
     async def _commit(self, transaction: Transaction) -> Outcome:
+        self._check_queues(transaction)
         changes = Changes()
         sent = [
             Accepted(queue, [self._delivery.place(changes, message) for message in messages], sizes)
@@ -164,6 +190,7 @@ class Units:
         self._sending.put(changes, sent)
         self._delivery.take(changes, transaction.received, transaction_id=transaction.id)
         for position, message, target in transaction.moved:
+            target = self._core.standing(target)
             self._delivery.move(changes, position, message, target, transaction_id=transaction.id)
         outcome = _outcome(sent)
         if transaction.key is not None:

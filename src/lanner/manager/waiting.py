@@ -12,6 +12,7 @@ from lanner.model.errors import LannerError, ReceiveTimeoutError
 from lanner.model.message_id import MessageId
 
 if TYPE_CHECKING:
+    from lanner.manager.cursors import Cursor
     from lanner.manager.handles import OpenQueue
     from lanner.manager.queues import Queue
 
@@ -42,14 +43,29 @@ class Wanted:
 class WaitingReader:
     """One read that found nothing yet."""
 
-    __slots__ = ("destructive", "future", "handle", "tag", "wanted")
+    __slots__ = ("cursor", "destructive", "future", "handle", "tag", "wanted")
 
-    def __init__(self, handle: OpenQueue, wanted: Wanted, destructive: bool, tag: Hashable | None) -> None:
+    def __init__(
+        self,
+        handle: OpenQueue,
+        wanted: Wanted,
+        destructive: bool,
+        tag: Hashable | None,
+        cursor: Cursor | None = None,
+    ) -> None:
         self.handle = handle
         self.wanted = wanted
         self.destructive = destructive
         self.tag = tag
+        self.cursor = cursor
         self.future: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
+
+    def given(self) -> Position | None:
+        """The message that this reader was given, if it was given one."""
+        future = self.future
+        if not future.done() or future.cancelled() or future.exception() is not None:
+            return None
+        return future.result()
 
 
 class WaitingReaders:
@@ -70,9 +86,6 @@ class WaitingReaders:
             timer = clock.call_at(clock.monotonic() + timeout, lambda: self._expire(reader))
         try:
             return await reader.future
-        except asyncio.CancelledError:
-            self._give_back(reader)
-            raise
         finally:
             self._readers.pop(reader, None)
             if timer is not None:
@@ -93,14 +106,21 @@ class WaitingReaders:
                 return
 
     def cancel(
-        self, error: LannerError, *, tag: Hashable | None = None, handle: OpenQueue | None = None
+        self,
+        error: LannerError,
+        *,
+        tag: Hashable | None = None,
+        handle: OpenQueue | None = None,
+        cursor: Cursor | None = None,
     ) -> int:
-        """End waiting reads with an error: those of one tag, of one handle, or all. Says how many."""
+        """End waiting reads with an error: those of one tag, handle or cursor, or all. Says how many."""
         count = 0
         for reader in tuple(self._readers):
             if tag is not None and reader.tag != tag:
                 continue
             if handle is not None and reader.handle is not handle:
+                continue
+            if cursor is not None and reader.cursor is not cursor:
                 continue
             del self._readers[reader]
             if not reader.future.done():
@@ -111,12 +131,3 @@ class WaitingReaders:
     def _expire(self, reader: WaitingReader) -> None:
         if not reader.future.done():
             reader.future.set_exception(ReceiveTimeoutError(f"no message came to {self._queue.name} in time"))
-
-    def _give_back(self, reader: WaitingReader) -> None:
-        # The reader was cancelled in the moment between being given a message and waking up.
-        if reader.destructive and reader.future.done() and not reader.future.cancelled():
-            if reader.future.exception() is not None:
-                return
-            position = reader.future.result()
-            self._queue.messages.unlock(position)
-            self.offer(position)

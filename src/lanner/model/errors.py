@@ -12,6 +12,7 @@ from lanner.model.codes import StatusCode
 
 __all__ = [
     "AccessDeniedError",
+    "ConnectionFailedError",
     "IllegalCursorActionError",
     "InvalidNameError",
     "InvalidPropertyError",
@@ -213,6 +214,12 @@ class TransactionSequenceError(LannerError):
 
 
 # The store and the manager as a whole.
+
+
+class ConnectionFailedError(LannerError):
+    """The queue manager cannot be reached."""
+
+    code = StatusCode.MQ_ERROR_SERVICE_NOT_AVAILABLE
 
 
 class StoppedError(LannerError):

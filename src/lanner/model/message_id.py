@@ -50,7 +50,7 @@ class MessageId(bytes):
         """Read the printed form."""
         lineage, separator, number = text.strip().strip("{}").rpartition("\\")
         try:
-            if not separator:
+            if not separator or not number.isascii() or not number.isdigit():
                 raise ValueError(text)
             return cls.of(UUID(lineage), int(number))
         except ValueError:

@@ -151,7 +151,7 @@ class QueueProperties(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 def _check_multicast_address(text: str) -> None:
     address, _, port = text.rpartition(":")
     try:
-        right = ipaddress.IPv4Address(address).is_multicast and 0 <= int(port) <= 0xFFFF
+        right = ipaddress.IPv4Address(address).is_multicast and port.isdigit() and int(port) <= 0xFFFF
     except ValueError:
         right = False
     if not right:

@@ -18,7 +18,17 @@ from lanner.model.errors import (
 )
 from lanner.store import schema
 
-__all__ = ["DATABASE_NAME", "DirectoryLock", "open_checkpointer", "open_reader", "open_writer", "translate"]
+__all__ = [
+    "DATABASE_NAME",
+    "DirectoryLock",
+    "is_about_rows",
+    "is_fatal",
+    "open_checkpointer",
+    "open_read_only",
+    "open_reader",
+    "open_writer",
+    "translate",
+]
 
 DATABASE_NAME = "lanner.db"
 LOCK_NAME = "lanner.lock"
@@ -104,6 +114,12 @@ def open_reader(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def open_read_only(path: Path, *, mode: str = "ro") -> sqlite3.Connection:
+    """Open a connection that does not even copy the log back when it is closed."""
+    uri = f"file:{quote(str(path))}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT)
+
+
 def open_checkpointer(path: Path) -> sqlite3.Connection:
     """Open a connection that copies the log back and does nothing else."""
     connection = _connect(path)
@@ -167,8 +183,7 @@ def _inspect(path: Path) -> bool:
         return True
     # A first start that was cut short may leave a rollback journal: then to read is to roll back.
     mode = "rw" if path.with_name(path.name + "-journal").exists() else "ro"
-    uri = f"file:{quote(str(path))}?mode={mode}"
-    with closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT)) as connection:
+    with closing(open_read_only(path, mode=mode)) as connection:
         if _is_empty(connection):
             return True
         _check_header(connection, path)

@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID, uuid4
@@ -184,12 +184,12 @@ class Store:
 
         Returns the number of bytes that the file became smaller by.
         """
-        before = self.path.stat().st_size
+        before = await self.read(_size)
         await self.tidy()
         while await self._writer.call(_vacuum_slice):
             pass
         await self._writer.call(_checkpoint)
-        return before - self.path.stat().st_size
+        return before - await self.read(_size)
 
     async def backup(self, target: Path) -> int:
         """Write a consistent, compact copy of the store while it is in use. Returns its size in bytes."""
@@ -199,7 +199,7 @@ class Store:
             if target.exists():
                 raise StoreError(f"{target} exists already", hint="name a file that does not exist yet")
             unfinished.unlink(missing_ok=True)
-            with closing(database.open_reader(self.path)) as connection:
+            with closing(database.open_read_only(self.path)) as connection:
                 connection.execute("VACUUM INTO ?", (str(unfinished),))
             _sync(unfinished)
             unfinished.rename(target)
@@ -213,7 +213,8 @@ class Store:
         except OSError as error:
             raise StoreError(f"cannot write the backup {target}: {error.strerror}") from error
         finally:
-            unfinished.unlink(missing_ok=True)  # half a backup must not go on filling the disk
+            with suppress(OSError):
+                unfinished.unlink()  # half a backup must not go on filling the disk
 
     async def close(self) -> None:
         """Finish what was submitted, note the clean stop, and let the directory go."""
@@ -259,6 +260,14 @@ def _prepare(directory: Path, name: str, identifier: UUID | None, now: float) ->
         connection.close()
         raise
     return connection
+
+
+def _size(connection: sqlite3.Connection) -> int:
+    # Not the file's own: much of the database may still be in the log.
+    pages, size = connection.execute(
+        "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"
+    ).fetchone()
+    return int(pages) * int(size)
 
 
 def _vacuum_slice(connection: sqlite3.Connection) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import bisect
+import itertools
 import logging
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -53,10 +56,28 @@ _INSERT_HISTORY = "INSERT INTO history VALUES (?,?,?)"
 class GroupStatistics:
     """How well commits are shared."""
 
+    BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+    """Seconds."""
+
     def __init__(self) -> None:
         self.commits = 0
         self.sets = 0
         self.messages = 0
+        self.seconds = 0.0
+        self._by_bound = [0] * (len(self.BOUNDS) + 1)
+
+    def count(self, sets: int, messages: int, seconds: float) -> None:
+        """Note one commit."""
+        self.commits += 1
+        self.sets += sets
+        self.messages += messages
+        self.seconds += seconds
+        self._by_bound[bisect.bisect_left(self.BOUNDS, seconds)] += 1
+
+    def buckets(self) -> list[tuple[str, int]]:
+        """How many commits took at most so long: cumulative, as a histogram."""
+        names = [f"{bound:g}" for bound in self.BOUNDS] + ["+Inf"]
+        return list(zip(names, itertools.accumulate(self._by_bound), strict=True))
 
 
 class _Call:
@@ -209,6 +230,7 @@ class Writer:
         self._tell(self._finish, group, error)
 
     def _write(self, group: list[Changes]) -> None:
+        begin = time.perf_counter()
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         many = connection.executemany
@@ -232,9 +254,7 @@ class Writer:
         self._checkpointer.wrote(self._segments.bytes_written + ROW_BYTES * len(history))
         self._segments.committed()
         self.last_lsn += len(history)
-        self.statistics.commits += 1
-        self.statistics.sets += len(group)
-        self.statistics.messages += len(messages)
+        self.statistics.count(len(group), len(messages), time.perf_counter() - begin)
 
     def _history_blocks(self, rows: list[HistoryRow]) -> Iterator[tuple[int, int, bytes]]:
         for lsn, row in enumerate(rows, self.last_lsn + 1):

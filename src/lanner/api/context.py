@@ -1,0 +1,65 @@
+"""What every handler works with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lanner.api.leases import Leases
+from lanner.api.tokens import Caller, Right, Tokens
+from lanner.manager import Clock, QueueManager
+from lanner.schema.base import In
+
+__all__ = ["Api", "Endpoint", "Handler", "Stream"]
+
+
+@dataclass
+class Api:
+    """One manager behind one API."""
+
+    manager: QueueManager
+    tokens: Tokens
+    clock: Clock
+    data: Path
+    lease: float
+    leases: Leases = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.leases = Leases(self.manager, self.clock)
+
+    def check(self, caller: Caller, right: Right, queue: str) -> None:
+        """Refuse what a token does not allow on a queue, whichever of its names is used."""
+        caller.check(right, self.manager.canonical_name(queue))
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An answer that comes in pieces."""
+
+    content_type: str
+    pieces: AsyncIterator[bytes]
+
+
+Handler = Callable[[Api, Caller, Any], Awaitable[msgspec.Struct | Stream]]
+"""Takes the request of its endpoint."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One thing that can be asked of the API."""
+
+    method: str
+    path: str
+    summary: str
+    handler: Handler
+    request: type[In]
+    answer: type[msgspec.Struct] | str
+    """What comes back: a struct, or a content type."""
+    right: Right
+    """What a token must allow, at the least."""
+    waits: bool = False
+    """Whether it may wait for a message: then it ends when the client goes away."""

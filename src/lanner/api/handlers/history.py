@@ -1,0 +1,100 @@
+"""Reading the history."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from lanner.api.context import Api, Stream
+from lanner.api.tokens import Caller
+from lanner.schema.base import DoneAnswer, In
+from lanner.schema.history import (
+    ConfirmRequest,
+    HistoryRequest,
+    HistoryStatus,
+    ReaderOut,
+    ReaderRequest,
+)
+from lanner.store.history import HistoryReader
+
+__all__ = ["confirm", "forget", "read", "register", "status"]
+
+ARROW = "application/vnd.apache.arrow.stream"
+JSON_LINES = "application/x-ndjson"
+
+_encoder = msgspec.json.Encoder()
+
+
+async def read(api: Api, caller: Caller, request: HistoryRequest) -> Stream:
+    """Read a range of LSNs as JSON lines or as an Arrow stream."""
+    last = api.manager.history.last_lsn if request.last is None else request.last
+    if request.format == "arrow":
+        return Stream(ARROW, _arrow(api, request.first, last))
+    return Stream(JSON_LINES, _json_lines(api, request.first, last))
+
+
+async def _json_lines(api: Api, first: int, last: int) -> AsyncIterator[bytes]:
+    history = api.manager.history
+    last = min(last, history.last_lsn)
+    while first <= last:
+        rows = await history.rows(first, last)
+        if not rows:
+            # Retention has dropped what the range begins with.
+            first = max(first + 1, await history.first_lsn())
+            continue
+        yield b"".join(_encoder.encode(msgspec.structs.asdict(row)) + b"\n" for row in rows)
+        first = rows[-1].lsn + 1
+
+
+async def _arrow(api: Api, first: int, last: int) -> AsyncIterator[bytes]:
+    import pyarrow  # an extra: only whoever asks for Arrow needs it
+
+    from lanner.store.arrow import HISTORY_SCHEMA
+
+    buffer = io.BytesIO()
+    with pyarrow.ipc.new_stream(buffer, HISTORY_SCHEMA) as writer:
+        async for batch in api.manager.history.batches(first, last):
+            writer.write_batch(batch)
+            yield _drain(buffer)
+    yield _drain(buffer)
+
+
+def _drain(buffer: io.BytesIO) -> bytes:
+    data = buffer.getvalue()
+    buffer.seek(0)
+    buffer.truncate()
+    return data
+
+
+async def status(api: Api, caller: Caller, request: In) -> HistoryStatus:
+    """Tell how far the history goes and who reads it."""
+    history = api.manager.history
+    return HistoryStatus(
+        first_lsn=await history.first_lsn(),
+        last_lsn=history.last_lsn,
+        readers=tuple([_reader_out(reader) for reader in await history.readers()]),
+    )
+
+
+async def register(api: Api, caller: Caller, request: ReaderRequest) -> ReaderOut:
+    """Remember a reader, so that retention waits for it."""
+    return _reader_out(await api.manager.history.register(request.name, api.clock.time()))
+
+
+async def confirm(api: Api, caller: Caller, request: ConfirmRequest) -> ReaderOut:
+    """Note how far a reader has got."""
+    return _reader_out(await api.manager.history.confirm(request.name, request.lsn, api.clock.time()))
+
+
+async def forget(api: Api, caller: Caller, request: ReaderRequest) -> DoneAnswer:
+    """Forget a reader: retention no longer waits for it."""
+    await api.manager.history.forget(request.name)
+    return DoneAnswer()
+
+
+def _reader_out(reader: HistoryReader) -> ReaderOut:
+    return ReaderOut(
+        name=reader.name, confirmed=reader.confirmed, registered=reader.registered, seen=reader.seen
+    )

@@ -1,0 +1,138 @@
+"""Serving the API: uvicorn, with limits on what a client may send before it has said anything useful."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from lanner.api.application import Application
+from lanner.api.context import Api
+from lanner.model.errors import StoreError
+
+__all__ = ["ApiServer"]
+
+log = logging.getLogger(__name__)
+
+HEADER_SECONDS = 10.0
+"""How long a client may take to send the head of a request."""
+
+MAX_HEADER_BYTES = 32 * 1024
+"""The head of a request: request line and headers."""
+
+KEEP_ALIVE_SECONDS = 75
+"""How long an idle connection is kept: longer than a client waits for a message."""
+
+STOP_SECONDS = 5
+"""How long requests may take to end when the manager stops."""
+
+BACKLOG = 512
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol with two limits that it lacks: on the size of a head, and on the time for it."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the clock for the first head."""
+        super().connection_made(transport)
+        self._head_bytes = 0
+        self._in_head = True
+        self._head_timer = self.loop.call_later(HEADER_SECONDS, self._close_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._head_timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Count what comes before the head is complete."""
+        if self._in_head:
+            if not self._head_bytes:
+                self._head_timer.cancel()
+                self._head_timer = self.loop.call_later(HEADER_SECONDS, self._close_slow)
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._in_head and self._head_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
+            log.warning(
+                "a request's head was larger than %d bytes: the connection is closed", MAX_HEADER_BYTES
+            )
+            self.transport.close()
+
+    def on_headers_complete(self) -> None:
+        """The head is complete."""
+        self._in_head = False
+        self._head_timer.cancel()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The next thing to come is a head."""
+        super().on_message_complete()
+        self._in_head = True
+        self._head_bytes = 0
+
+    def _close_slow(self) -> None:
+        if self._in_head and not self.transport.is_closing():
+            log.info("a client took too long to send a request: the connection is closed")
+            self.transport.close()
+
+
+class ApiServer:
+    """The listening API of one manager."""
+
+    def __init__(self, api: Api, listen: str, port: int) -> None:
+        self._socket = _bind(listen, port)
+        config = uvicorn.Config(
+            Application(api),
+            http=LimitedProtocol,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=STOP_SECONDS,
+        )
+        self._server = uvicorn.Server(config)
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the API is."""
+        host, port = self._socket.getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    async def start(self) -> None:
+        """Begin to answer."""
+        config = self._server.config
+        if not config.loaded:
+            config.load()
+        self._server.lifespan = config.lifespan_class(config)
+        await self._server.startup(sockets=[self._socket])
+        self._task = asyncio.create_task(self._server.main_loop())
+
+    async def stop(self) -> None:
+        """Take no more requests, and let those under way end."""
+        self._server.should_exit = True
+        if self._task is not None:
+            await self._task
+            await self._server.shutdown(sockets=[self._socket])
+
+
+def _bind(listen: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in listen else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((listen, port))
+    except OSError as error:
+        bound.close()
+        raise StoreError(
+            f"cannot listen on {listen}:{port}: {error.strerror}",
+            hint="another program has the port: choose another with --api-port, or 0 for any",
+        ) from error
+    bound.listen(BACKLOG)
+    bound.setblocking(False)
+    return bound

@@ -1,0 +1,46 @@
+"""The history as it goes over the API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from lanner.schema.base import In, Lsn, Out
+
+
+class HistoryRequest(In, frozen=True, kw_only=True):
+    """A range of LSNs, both ends included."""
+
+    first: Lsn = 1
+    last: Lsn | None = None
+    format: Literal["jsonl", "arrow"] = "jsonl"
+
+
+class HistoryStatus(Out, frozen=True, kw_only=True):
+    """How far the history goes."""
+
+    first_lsn: int
+    last_lsn: int
+    readers: tuple[ReaderOut, ...]
+
+
+class ReaderOut(Out, frozen=True, kw_only=True):
+    """One who reads the history."""
+
+    name: str
+    confirmed: int
+    registered: float
+    seen: float
+
+
+class ReaderRequest(In, frozen=True, kw_only=True):
+    """A reader by its name."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class ConfirmRequest(ReaderRequest, frozen=True, kw_only=True):
+    """How far a reader has got."""
+
+    lsn: Lsn

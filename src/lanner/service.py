@@ -1,0 +1,157 @@
+"""The composition root: settings in, running queue manager out. The only place that wires rooms together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Protocol
+
+from lanner.api.context import Api
+from lanner.api.server import ApiServer
+from lanner.api.tokens import Tokens
+from lanner.config import Config, LoadedConfig
+from lanner.logs import configure_logs
+from lanner.manager import QueueManager, SystemClock
+from lanner.model.errors import LannerError
+
+__all__ = ["PROTOCOLS", "ADDRESS_NAME", "ProtocolEndpoint", "Service", "run"]
+
+log = logging.getLogger(__name__)
+
+ADDRESS_NAME = "api.address"
+"""The file in the data directory that tells commands where the API is."""
+
+STOP_SECONDS = 10.0
+"""How long a stop may take."""
+
+SWITCH_SECONDS = 0.001
+"""How long one thread may keep the interpreter when another wants it. With the default of 5 ms the writer
+would wait for a busy event loop at every statement."""
+
+
+class ProtocolEndpoint(Protocol):
+    """A protocol between machines, as the service sees it."""
+
+    name: str
+
+    async def start(self) -> str:
+        """Begin to listen; says where."""
+
+    async def stop(self) -> None:
+        """End."""
+
+
+PROTOCOLS: list[Callable[[QueueManager, Config], ProtocolEndpoint | None]] = []
+"""A protocol registers itself here: what makes its endpoint, or nothing where settings turn it off."""
+
+
+class Service:
+    """One queue manager with everything around it."""
+
+    def __init__(self, loaded: LoadedConfig) -> None:
+        self._loaded = loaded
+        self._stack = contextlib.AsyncExitStack()
+        self.manager: QueueManager
+        self.api: ApiServer
+        self._tokens: Tokens
+
+    @property
+    def config(self) -> Config:
+        """The settings."""
+        return self._loaded.config
+
+    async def start(self) -> list[str]:
+        """Start everything; says in words what listens where."""
+        sys.setswitchinterval(SWITCH_SECONDS)
+        config = self.config
+        data = config.data
+        try:
+            return await self._start(config, data)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def _start(self, config: Config, data: Path) -> list[str]:
+        self.manager = await QueueManager.open(
+            data, name=config.manager.name or None, settings=config.manager.settings()
+        )
+        self._stack.push_async_callback(self.manager.close)
+        self._tokens = Tokens.open(data)
+        api = Api(self.manager, self._tokens, SystemClock(), data, config.api.lease)
+        self.api = ApiServer(api, config.api.listen, config.api.port)
+        await self.api.start()
+        self._stack.push_async_callback(self.api.stop)
+        address = data / ADDRESS_NAME
+        address.write_text(self.api.url + "\n")
+        self._stack.callback(address.unlink, missing_ok=True)
+        started = [f"API on {self.api.url}"]
+        for make in PROTOCOLS:
+            endpoint = make(self.manager, config)
+            if endpoint is not None:
+                started.append(f"{endpoint.name} on {await endpoint.start()}")
+                self._stack.push_async_callback(endpoint.stop)
+        return started
+
+    def reload(self, loaded: LoadedConfig) -> list[str]:
+        """Take what can be taken without a restart; says what changed and what needs one."""
+        said = []
+        if loaded.config.log != self.config.log:
+            configure_logs(loaded.config.log)
+            said.append("log settings changed")
+        self._tokens.reload()
+        said.append("tokens read again")
+        for section in ("manager", "api", "network"):
+            if getattr(loaded.config, section) != getattr(self.config, section):
+                said.append(f"changes in [{section}] take effect at the next start")
+        self._loaded = loaded
+        return said
+
+    async def stop(self) -> None:
+        """Stop everything, in the opposite order."""
+        async with asyncio.timeout(STOP_SECONDS):
+            await self._stack.aclose()
+
+
+@contextlib.asynccontextmanager
+async def running(loaded: LoadedConfig) -> AsyncIterator[tuple[Service, list[str]]]:
+    """A service for the length of a block."""
+    service = Service(loaded)
+    started = await service.start()
+    try:
+        yield service, started
+    finally:
+        await service.stop()
+
+
+def run(load: Callable[[], LoadedConfig], announce: Callable[[Service, list[str]], None]) -> None:
+    """Run until SIGTERM or SIGINT; SIGHUP reads the settings again."""
+    import uvloop
+
+    loaded = load()
+    configure_logs(loaded.config.log)
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        async with running(loaded) as (service, started):
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, stop.set)
+            loop.add_signal_handler(signal.SIGHUP, lambda: _reload(service, load))
+            announce(service, started)
+            await stop.wait()
+            log.info("stopping")
+
+    uvloop.run(serve())
+
+
+def _reload(service: Service, load: Callable[[], LoadedConfig]) -> None:
+    try:
+        for line in service.reload(load()):
+            log.info("reload: %s", line)
+    except LannerError as error:
+        log.error("reload: %s; the settings are as they were", error)
