@@ -150,7 +150,7 @@ class Administration:
         """Purge Queue (3.1.7.1.7): drop what is available, mark what is locked. Says how many went."""
         for position in queue.messages:
             if position.state is PositionState.LOCKED:
-                position.state = PositionState.PURGE_PENDING
+                queue.messages.mark_purged(position)
         dropped = 0
         # What comes in meanwhile was not meant: stop after as many as there are now.
         left = queue.messages.available_count

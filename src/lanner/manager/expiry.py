@@ -84,18 +84,18 @@ class Expiry:
     def _fire(self) -> None:
         self._timer = None
         now = self._clock.monotonic()
-        expired: list[Position] = []
+        expired: dict[Position, None] = {}  # one that came back from a journal may have two entries
         while self._deadlines and self._deadlines[0][0] <= now:
             entry = heapq.heappop(self._deadlines)
             if not _is_current(entry):
                 continue
             self._overdue.add(entry[2])
             if entry[2].state is PositionState.AVAILABLE:
-                expired.append(entry[2])
+                expired[entry[2]] = None
         if self._deadlines:
             self._set_timer()
         if expired:
-            self._on_expired(expired)
+            self._on_expired(list(expired))
 
 
 def _is_current(entry: tuple[float, int, Position, float]) -> bool:

@@ -14,6 +14,7 @@ from lanner.manager.queues import OutgoingQueue, Queue
 from lanner.model.errors import (
     AccessDeniedError,
     InvalidNameError,
+    LannerError,
     OperationCancelledError,
     UnsupportedAccessModeError,
     UnsupportedOperationError,
@@ -126,6 +127,15 @@ class Opening:
         queue = self._core.target(name) if access is QueueAccess.SEND else self._core.queues.find(name)
         if queue is None:
             queue = self._subqueue_to_read(name)
+        try:
+            self._check_open(queue, access, share, token)
+        except LannerError:
+            self._core.drop_idle_subqueue(queue)
+            raise
+        format_name = name if isinstance(name, FormatName) else queue.path.to_direct_os()
+        return OpenQueue(format_name, queue, access, share)
+
+    def _check_open(self, queue: Queue, access: QueueAccess, share: ShareMode, token: Token | None) -> None:
         if access.is_admin and not isinstance(queue, OutgoingQueue):
             raise UnsupportedAccessModeError(f"{queue.name} is not an outgoing queue")
         if access.reads and not access.is_admin and isinstance(queue, OutgoingQueue):
@@ -136,8 +146,6 @@ class Opening:
         if token is not None:
             check_access(queue, access, token)
         check_sharing(queue, access, share)
-        format_name = name if isinstance(name, FormatName) else queue.path.to_direct_os()
-        return OpenQueue(format_name, queue, access, share)
 
     def _check_kind(self, name: FormatName | PathName, access: QueueAccess) -> None:
         if isinstance(name, MachineName) and access is QueueAccess.SEND:

@@ -171,6 +171,11 @@ class MessageList:
         self._available.add(position.lookup_id)
         self._locked_visible.discard(position.lookup_id)
 
+    def mark_purged(self, position: Position) -> None:
+        """Let a locked message go when it comes back; nobody sees it any more."""
+        position.state = PositionState.PURGE_PENDING
+        self._locked_visible.discard(position.lookup_id)
+
     def remove(self, position: Position) -> None:
         """Take a message out."""
         if position.state is PositionState.AVAILABLE:

@@ -324,6 +324,7 @@ def _current(queue: Queue, lookup_id: int, peek: bool) -> Position:
         raise MessageNotFoundError(f"there is no message with lookup identifier {lookup_id} in {queue.name}")
     if position.state is PositionState.AVAILABLE:
         return position
-    if peek and position.flags & MessageFlags.PEEK_WHEN_LOCKED:
+    is_locked = position.state is PositionState.LOCKED
+    if peek and is_locked and position.flags & MessageFlags.PEEK_WHEN_LOCKED:
         return position
     raise MessageLockedError(f"the message with lookup identifier {lookup_id} is being received by somebody")

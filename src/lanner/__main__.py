@@ -1,0 +1,5 @@
+"""``python -m lanner``."""
+
+from lanner.cli import main
+
+main()
