@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: help setup test lint format bench soak clean
+.PHONY: help setup run test lint format bench soak clean
 
 help: ## say what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,6 +17,10 @@ $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
+
+run: setup ## start a queue manager with its data in ./lanner-data
+	@echo "Commands are in $(BIN): export PATH=\"\$$PWD/$(BIN):\$$PATH\""
+	@exec $(BIN)/lanner serve
 
 test: setup ## run every test that needs nothing but this machine
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
