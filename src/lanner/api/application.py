@@ -34,6 +34,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """A request: a batch of some messages of 4 MB in base64. More is sent in several."""
 
+DRAINED_BYTES = 1024 * 1024
+"""What is read and thrown away of a body that is too large, before the connection is closed."""
+
 MAX_QUERY_BYTES = 8 * 1024
 
 BODY_SECONDS = 30.0
@@ -198,25 +201,34 @@ def _from_query(endpoint: Endpoint, query: bytes) -> Any:
 
 async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
     announced = headers.get(b"content-length", b"0")
-    if announced.isdigit() and int(announced) > MAX_BODY_BYTES:
-        raise _RefusedError(413, f"the body is larger than {MAX_BODY_BYTES:,} bytes", error="TooLarge")
+    is_too_large = announced.isdigit() and int(announced) > MAX_BODY_BYTES
     pieces: list[bytes] = []
     size = 0
-    while True:
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                event = await receive()
-        except TimeoutError:
-            raise _RefusedError(408, "the body did not come in time", error="Timeout") from None
-        if event["type"] == "http.disconnect":
-            raise _RefusedError(400, "the client went away")
-        piece = event.get("body", b"")
+    more = True
+    while not is_too_large:
+        piece, more = await _read_piece(receive)
         size += len(piece)
-        if size > MAX_BODY_BYTES:
-            raise _RefusedError(413, f"the body is larger than {MAX_BODY_BYTES:,} bytes", error="TooLarge")
+        is_too_large = size > MAX_BODY_BYTES
         pieces.append(piece)
-        if not event.get("more_body"):
+        if not more and not is_too_large:
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    # A client that is still sending would not read the answer: take in a little more of it.
+    drained = 0
+    while more and drained < DRAINED_BYTES:
+        piece, more = await _read_piece(receive)
+        drained += len(piece)
+    raise _RefusedError(413, f"the body is larger than {MAX_BODY_BYTES:,} bytes", error="TooLarge")
+
+
+async def _read_piece(receive: Receive) -> tuple[bytes, bool]:
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            event = await receive()
+    except TimeoutError:
+        raise _RefusedError(408, "the body did not come in time", error="Timeout") from None
+    if event["type"] == "http.disconnect":
+        raise _RefusedError(400, "the client went away")
+    return event.get("body", b""), bool(event.get("more_body"))
 
 
 async def _unless_gone(

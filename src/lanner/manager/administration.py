@@ -133,7 +133,7 @@ class Administration:
             member.readers.cancel(QueueDeletedError(f"{queue.name} was deleted"))
         try:
             # What was sent before is on its way in; after this commit it is there, and nothing more comes.
-            await self._core.commit(Changes())
+            await self._core.store.commit(Changes())
             for member in members:
                 await self._drop_everything(member)
         except BaseException:
@@ -144,7 +144,7 @@ class Administration:
         changes.on_applied.extend(partial(self._core.queues.remove, member) for member in members)
         changes.on_applied.append(lambda: self._core.events.publish(QueueDeleted(queue)))
         changes.on_failed.append(partial(_undelete, members))
-        await self._core.commit(changes)
+        await self._core.store.commit(changes)
 
     async def purge(self, queue: Queue) -> int:
         """Purge Queue (3.1.7.1.7): drop what is available, mark what is locked. Says how many went."""

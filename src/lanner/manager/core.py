@@ -91,8 +91,6 @@ class Core:
         """What counts against the manager's quota."""
         self.is_throttled = False
         self.is_running = True
-        self.is_closed = False
-        """Whether the store is being let go: nothing can be stored any more."""
         self._next_sequential = store.sequential
         self._reserved_sequential = store.sequential
         self._durable_sequential = store.sequential
@@ -246,7 +244,7 @@ class Core:
         queue.is_deleted = True
         del queue.parent.subqueues[queue.path.subqueue.casefold()]
         self.queues.remove(queue)
-        if queue.is_stored:
+        if queue.is_stored and self.is_running:
             changes = Changes()
             changes.queue_deletes.append((queue.id,))
             self.store.submit(changes)
@@ -287,19 +285,13 @@ class Core:
     async def finish(self, changes: Changes) -> None:
         """Make an operation's changes true. Express messages do not wait for the disk."""
         if changes.is_durable() or self.store.backlog_rows > MAX_BACKLOG_ROWS:
-            await self.commit(changes)
+            await self.store.commit(changes)
             return
         applied, changes.on_applied, changes.on_failed = changes.on_applied, [], []
         for callback in applied:
             callback()
         if changes.history:
             self.store.submit(changes)
-
-    async def commit(self, changes: Changes) -> None:
-        """Make changes durable, and return when they are."""
-        if self.is_closed:
-            raise StoppedError("the queue manager was stopped")
-        await self.store.commit(changes)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

@@ -18,12 +18,14 @@ from lanner.manager.queues import OutgoingQueue, Queue
 from lanner.manager.sending import Accepted, Sending
 from lanner.model.codes import MessageClass, describe_class
 from lanner.model.errors import InvalidPropertyError, MessageLockedError, MessageNotFoundError
-from lanner.model.message import Message
+from lanner.model.message import DEFAULT_TIME_TO_REACH_QUEUE, INFINITE, Message
 from lanner.model.message_id import MessageId
 from lanner.model.queue import QueueAccess
 from lanner.store import Changes
 
 __all__ = ["DeadLetter", "DeadLetterFilter", "DeadLetters"]
+
+_TIMEOUTS = (MessageClass.NACK_RECEIVE_TIMEOUT, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
 
 READ_CHUNK = 1000
 """Dead letters that are read together; only their attributes are."""
@@ -121,6 +123,11 @@ class DeadLetters:
 
     def _accept(self, changes: Changes, target: AnyName, message: Message) -> list[Accepted]:
         again = replace(message, message_class=MessageClass.NORMAL.value, transaction=None, abort_count=0)
+        if message.message_class in _TIMEOUTS:
+            # Its times ran out once; whoever sends it again wants it to arrive.
+            again = replace(
+                again, time_to_be_received=INFINITE, time_to_reach_queue=DEFAULT_TIME_TO_REACH_QUEUE
+            )
         with self._opening.opened(target, QueueAccess.SEND, None) as handle:
             queue = handle.queue
             if isinstance(queue, OutgoingQueue):

@@ -259,6 +259,7 @@ class Delivery:
             self.drop(changes, position, message, HistoryEvent.PURGED, MessageClass.NACK_QUEUE_PURGED)
             return
         position.aborts += 1
+        changes.on_failed.append(partial(self._uncount_abort, position))
         self._record(
             changes,
             HistoryEvent.RETURNED,
@@ -280,6 +281,11 @@ class Delivery:
             position.message = replace(position.message, abort_count=position.aborts)
         changes.on_applied.append(partial(self.release, position))
         changes.on_failed.append(partial(self.release, position))
+
+    def _uncount_abort(self, position: Position) -> None:
+        position.aborts -= 1
+        if position.message is not None:
+            position.message = replace(position.message, abort_count=position.aborts)
 
     def restore(self, changes: Changes, position: Position, message: Message, queue: Queue) -> None:
         """Undo a receive whose receiver was cancelled before it got the message."""

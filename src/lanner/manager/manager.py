@@ -128,7 +128,6 @@ class QueueManager:
             queue.readers.cancel(error)
         self._units.abandon_all()
         await self._core.settle()
-        self._core.is_closed = True
         await self._core.store.close()
         for queue in self._core.queues:
             queue.messages.clear()
@@ -286,7 +285,7 @@ class QueueManager:
 
     def plan_queues(self, declared: Iterable[DeclaredQueue], *, prune: bool = False) -> Plan:
         """Compare a declarative set of queues with what is there."""
-        return make_plan(declared, self.queues(), prune=prune)
+        return make_plan(declared, self.queues(), prune=prune, is_local=self._core.queues.is_local)
 
     async def apply_plan(self, plan: Plan) -> None:
         """Do what a plan says, step by step."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 
 import msgspec
 
 from lanner.manager.info import QueueInfo
-from lanner.model.errors import InvalidPropertyError
-from lanner.model.path_name import PathName, parse_path_name
+from lanner.model.errors import InvalidNameError, InvalidPropertyError
+from lanner.model.names import QueueKind as PathKind
+from lanner.model.path_name import LOCAL_COMPUTER, PathName, parse_path_name
 from lanner.model.queue import QueueKind, QueueProperties
 from lanner.model.security import SecurityDescriptor
 
@@ -68,14 +69,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_plan(
-    declared: Iterable[DeclaredQueue], existing: Iterable[QueueInfo], *, prune: bool = False
+    declared: Iterable[DeclaredQueue],
+    existing: Iterable[QueueInfo],
+    *,
+    prune: bool = False,
+    is_local: Callable[[str], bool] = LOCAL_COMPUTER.__eq__,
 ) -> Plan:
     """Compare. ``prune`` deletes the private and public queues that nobody declares.
 
     Everything that could not be applied is refused here, before anything is changed.
+    ``is_local`` tells whether a computer's name means this machine.
     """
-    there = {parse_path_name(info.path).key: info for info in existing if _is_declarable(info)}
-    wanted = _by_key(declared)
+    infos = {parse_path_name(info.path).key: info for info in existing}
+    there = {key: info for key, info in infos.items() if _is_declarable(info)}
+    wanted = _by_key(declared, is_local)
+    for key in wanted.keys() & infos.keys() - there.keys():
+        raise InvalidNameError(f"{infos[key].path} belongs to the manager and cannot be declared")
     steps = [_step(queue, there.get(key)) for key, queue in wanted.items()]
     if prune:
         steps.extend(
@@ -90,10 +99,12 @@ def _is_declarable(info: QueueInfo) -> bool:
     return info.kind in (QueueKind.PRIVATE, QueueKind.PUBLIC)
 
 
-def _by_key(declared: Iterable[DeclaredQueue]) -> Mapping[str, DeclaredQueue]:
+def _by_key(
+    declared: Iterable[DeclaredQueue], is_local: Callable[[str], bool]
+) -> Mapping[str, DeclaredQueue]:
     wanted: dict[str, DeclaredQueue] = {}
     for queue in declared:
-        path = _local(parse_path_name(queue.path))
+        path = _local(parse_path_name(queue.path), is_local)
         if path.key in wanted:
             raise InvalidPropertyError(f"{queue.path} is declared twice")
         queue.properties.check()
@@ -103,8 +114,17 @@ def _by_key(declared: Iterable[DeclaredQueue]) -> Mapping[str, DeclaredQueue]:
     return wanted
 
 
-def _local(path: PathName) -> PathName:
-    return path.with_computer(".")
+def _local(path: PathName, is_local: Callable[[str], bool]) -> PathName:
+    if not is_local(path.computer):
+        raise InvalidNameError(
+            f"{path} is on another machine", hint="declare it there, or write . for this one"
+        )
+    if path.subqueue or path.journal or path.kind is PathKind.SYSTEM:
+        raise InvalidNameError(
+            f"{path} is a journal, subqueue or system queue",
+            hint="declare the queue itself: these come with it",
+        )
+    return path.with_computer(LOCAL_COMPUTER)
 
 
 def _step(queue: DeclaredQueue, there: QueueInfo | None) -> PlannedStep | None:

@@ -250,18 +250,18 @@ class Reading:
     async def _hand_out_all(
         self, positions: list[Position], transaction: Transaction | None
     ) -> list[Message]:
+        queue = positions[0].queue
         messages = await self._load_locked(positions)
         try:
-            for position in positions:
-                if position.queue.is_deleted:
-                    raise QueueDeletedError(f"{position.queue.name} was deleted")
+            if queue.is_deleted:
+                raise QueueDeletedError(f"{queue.name} was deleted")
             if transaction is not None:
                 # It may have ended while this receive waited.
                 transaction.check_active()
                 transaction.add_received(positions, messages)
                 return messages
         except LannerError:
-            self._release(positions)
+            self._release(queue, positions)
             raise
         changes = Changes()
         self._delivery.take(changes, zip(positions, messages, strict=True))
@@ -274,15 +274,18 @@ class Reading:
         return messages
 
     async def _load_locked(self, positions: list[Position]) -> list[Message]:
+        queue = positions[0].queue
         try:
             return await self._core.load_all(positions)
         except BaseException:
-            self._release(positions)
+            self._release(queue, positions)
             raise
 
-    def _release(self, positions: list[Position]) -> None:
+    def _release(self, queue: Queue, positions: list[Position]) -> None:
         for position in positions:
-            self._delivery.release(position)
+            # Deleting the queue may have made it a dead letter meanwhile, which others may have locked.
+            if position.queue is queue:
+                self._delivery.release(position)
 
     def _undo_when_applied(
         self, changes: Changes, positions: list[Position], messages: list[Message]

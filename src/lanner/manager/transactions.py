@@ -46,6 +46,8 @@ class Received(NamedTuple):
 
     position: Position
     message: Message
+    queue: Queue
+    """Where it was locked: when that is deleted, the position may be somebody else's in a dead-letter queue."""
 
 
 class Moved(NamedTuple):
@@ -53,6 +55,8 @@ class Moved(NamedTuple):
 
     position: Position
     message: Message
+    queue: Queue
+    """Where it was locked."""
     target: Queue
 
 
@@ -85,7 +89,8 @@ class Transaction:
 
     def add_received(self, positions: Sequence[Position], messages: Sequence[Message]) -> None:
         """Note messages that were locked for this transaction."""
-        self.received.extend(map(Received, positions, messages))
+        queues = [position.queue for position in positions]
+        self.received.extend(map(Received, positions, messages, queues))
         self.operations += len(positions)
 
     def add_sent(self, accepted: Sequence[Accepted]) -> None:
@@ -95,15 +100,15 @@ class Transaction:
 
     def add_moved(self, position: Position, message: Message, target: Queue) -> None:
         """Note a message that was locked to be moved."""
-        self.moved.append(Moved(position, message, target))
+        self.moved.append(Moved(position, message, position.queue, target))
         self.operations += 1
 
     def queues(self) -> set[Queue]:
         """Every queue that the commit will change."""
         queues = {queue for queue, _, _ in self.sent}
-        queues.update(position.queue for position, _ in self.received)
-        for position, _, target in self.moved:
-            queues.update((position.queue, target))
+        queues.update(received.queue for received in self.received)
+        for moved in self.moved:
+            queues.update((moved.queue, moved.target))
         return queues
 
     def marked(self) -> list[Accepted]:

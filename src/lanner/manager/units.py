@@ -111,7 +111,9 @@ class Units:
                 transaction.add_moved(position, message, target)
                 return
         except BaseException:
-            self._delivery.release(position)
+            # Deleting its queue may have made it a dead letter meanwhile, which others may have locked.
+            if position.queue is queue:
+                self._delivery.release(position)
             raise
         changes = Changes()
         self._delivery.move(changes, position, message, target)
@@ -188,8 +190,9 @@ class Units:
             for queue, messages, sizes in transaction.marked()
         ]
         self._sending.put(changes, sent)
-        self._delivery.take(changes, transaction.received, transaction_id=transaction.id)
-        for position, message, target in transaction.moved:
+        received = [(position, message) for position, message, _ in transaction.received]
+        self._delivery.take(changes, received, transaction_id=transaction.id)
+        for position, message, _, target in transaction.moved:
             target = self._core.standing(target)
             self._delivery.move(changes, position, message, target, transaction_id=transaction.id)
         outcome = _outcome(sent)
@@ -206,12 +209,13 @@ class Units:
             raise TransactionSequenceError(f"the transaction {transaction.id} is {transaction.state.value}")
         self._end(transaction, TransactionState.ABORTED)
         self._sending.discard(transaction.sent)
-        for position, _, _ in transaction.moved:
-            self._delivery.release(position)
+        # What was in a queue that is being deleted goes with it.
+        for position, _, queue, _ in transaction.moved:
+            if not queue.is_deleted:
+                self._delivery.release(position)
         changes = Changes()
-        for position, message in transaction.received:
-            # What was in a queue that is being deleted goes with it.
-            if not position.queue.is_deleted:
+        for position, message, queue in transaction.received:
+            if not queue.is_deleted:
                 self._delivery.give_back(changes, position, message, transaction_id=transaction.id)
         await self._core.finish(changes)
 
@@ -223,10 +227,11 @@ class Units:
 
     def _undo(self, transaction: Transaction) -> None:
         self._sending.discard(transaction.sent)
-        for position, _ in transaction.received:
-            self._delivery.release(position)
-        for position, _, _ in transaction.moved:
-            self._delivery.release(position)
+        held = [(position, queue) for position, _, queue in transaction.received]
+        held.extend((position, queue) for position, _, queue, _ in transaction.moved)
+        for position, queue in held:
+            if not queue.is_deleted:
+                self._delivery.release(position)
 
     def _end(self, transaction: Transaction, state: TransactionState) -> None:
         transaction.state = state
