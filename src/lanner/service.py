@@ -84,11 +84,12 @@ class Service:
         self._tokens = Tokens.open(data)
         api = Api(self.manager, self._tokens, SystemClock(), data, config.api.lease)
         self.api = ApiServer(api, config.api.listen, config.api.port)
-        await self.api.start()
-        self._stack.push_async_callback(self.api.stop)
+        # The address is there before the first answer: whoever gets one can find the rest.
         address = data / ADDRESS_NAME
         address.write_text(self.api.url + "\n")
         self._stack.callback(address.unlink, missing_ok=True)
+        await self.api.start()
+        self._stack.push_async_callback(self.api.stop)
         started = [f"API on {self.api.url}"]
         for make in PROTOCOLS:
             endpoint = make(self.manager, config)
