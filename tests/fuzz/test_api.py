@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-
+from schemathesis.core.result import Ok
 from tests.client.conftest import ServiceThread
+
+from lanner.api.endpoints import ENDPOINTS
 
 EXAMPLES = 25
 """Requests for each endpoint."""
@@ -44,8 +47,8 @@ def _authorization(data: Path) -> dict[str, str]:
 def test_no_request_makes_the_api_fail_or_lets_anybody_in(service: ServiceThread, has_token: bool) -> None:
     schema = schemathesis.openapi.from_dict(_document(service))
     headers = _authorization(service.data) if has_token else {"authorization": "Bearer wrong"}
-    operations = [result.ok() for result in schema.get_all_operations()]
-    assert len(operations) > 30
+    operations = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]
+    assert len(operations) == len(ENDPOINTS)
     for operation in operations:
 
         @settings(
@@ -57,7 +60,7 @@ def test_no_request_makes_the_api_fail_or_lets_anybody_in(service: ServiceThread
             suppress_health_check=list(HealthCheck),
         )
         @given(case=st.one_of(operation.as_strategy(), operation.as_strategy(generation_mode=_NEGATIVE)))
-        def attack(case: schemathesis.Case) -> None:
+        def attack(case: Any) -> None:
             response = case.call(base_url=_url(service), headers=headers)
             if has_token:
                 assert response.status_code < 500 or response.status_code == 507, response.text
