@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from schemathesis.core.result import Ok
 from tests.client.conftest import ServiceThread
 
 from lanner.api.endpoints import ENDPOINTS
+from lanner.api.server import MAX_HEADER_BYTES
 
 EXAMPLES = 25
 """Requests for each endpoint."""
@@ -61,7 +63,13 @@ def test_no_request_makes_the_api_fail_or_lets_anybody_in(service: ServiceThread
         )
         @given(case=st.one_of(operation.as_strategy(), operation.as_strategy(generation_mode=_NEGATIVE)))
         def attack(case: Any) -> None:
-            response = case.call(base_url=_url(service), headers=headers)
+            try:
+                response = case.call(base_url=_url(service), headers=headers)
+            except requests.ConnectionError as error:
+                # A head beyond the limit is cut off without an answer.
+                assert error.request is not None
+                assert len(str(error.request.url)) > MAX_HEADER_BYTES - 1000
+                return
             if has_token:
                 assert response.status_code < 500 or response.status_code == 507, response.text
             else:

@@ -6,6 +6,7 @@ from lanner import __version__
 from lanner.api.context import Api, Stream
 from lanner.api.metrics import render
 from lanner.api.tokens import Caller, Right
+from lanner.model.errors import InvalidPropertyError
 from lanner.schema.base import DoneAnswer, In
 from lanner.schema.manager import (
     BackupAnswer,
@@ -55,6 +56,8 @@ async def backup(api: Api, caller: Caller, request: BackupRequest) -> BackupAnsw
     """Write a consistent copy of the store into the data directory's ``backups``."""
     directory = api.data / BACKUPS
     directory.mkdir(mode=0o700, exist_ok=True)
+    if (directory / request.name).exists():
+        raise InvalidPropertyError(f"there is a backup {request.name} already", hint="choose another name")
     size = await api.manager.store.backup(directory / request.name)
     return BackupAnswer(name=f"{BACKUPS}/{request.name}", bytes=size)
 
