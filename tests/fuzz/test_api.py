@@ -67,8 +67,8 @@ def test_no_request_makes_the_api_fail_or_lets_anybody_in(service: ServiceThread
                 response = case.call(base_url=_url(service), headers=headers)
             except requests.ConnectionError as error:
                 # A head beyond the limit is cut off without an answer.
-                assert error.request is not None
-                assert len(str(error.request.url)) > MAX_HEADER_BYTES - 1000
+                if error.request is None or len(str(error.request.url)) < MAX_HEADER_BYTES - 1000:
+                    raise
                 return
             if has_token:
                 assert response.status_code < 500 or response.status_code == 507, response.text

@@ -47,7 +47,7 @@ class Received(NamedTuple):
     position: Position
     message: Message
     queue: Queue
-    """Where it was locked: when that is deleted, the position may be somebody else's in a dead-letter queue."""
+    """Where it was locked: when that is deleted, the position may belong to a dead-letter queue."""
 
 
 class Moved(NamedTuple):
