@@ -101,7 +101,7 @@ async def test_a_body_over_the_limit_is_refused(served: Served, monkeypatch: pyt
 
 
 async def test_a_slow_body_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(server, "BODY_SECONDS", 0.05)
     token = (served.data / "token").read_text().strip()
     reader, writer = await _connect(served)
     writer.write(

@@ -39,9 +39,6 @@ DRAINED_BYTES = 1024 * 1024
 
 MAX_QUERY_BYTES = 8 * 1024
 
-BODY_SECONDS = 30.0
-"""How long a client may take to send each piece of a body."""
-
 JSON = b"application/json"
 MSGPACK = b"application/msgpack"
 
@@ -221,11 +218,7 @@ async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
 
 
 async def _read_piece(receive: Receive) -> tuple[bytes, bool]:
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            event = await receive()
-    except TimeoutError:
-        raise _RefusedError(408, "the body did not come in time", error="Timeout") from None
+    event = await receive()
     if event["type"] == "http.disconnect":
         raise _RefusedError(400, "the client went away")
     return event.get("body", b""), bool(event.get("more_body"))
@@ -287,7 +280,7 @@ async def _reply(send: Send, status: int, codec: _Codec, answer: msgspec.Struct)
 
 async def _send_all(send: Send, status: int, content_type: bytes, body: bytes) -> None:
     headers = [(b"content-type", content_type), (b"content-length", str(len(body)).encode())]
-    if status in (401, 408, 413):
+    if status in (401, 413):
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -21,6 +21,11 @@ log = logging.getLogger(__name__)
 HEADER_SECONDS = 10.0
 """How long a client may take to send the head of a request."""
 
+BODY_SECONDS = 30.0
+"""How long a client may take to send each piece of a body."""
+
+_TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
 MAX_HEADER_BYTES = 32 * 1024
 """The head of a request: request line and headers."""
 
@@ -34,26 +39,30 @@ BACKLOG = 512
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with two limits that it lacks: on the size of a head, and on the time for it."""
+    """uvicorn's protocol with limits that it lacks: on the size of a head, and on the time for head and body.
+
+    One timer per connection: for the head from its first byte (for the first head from the connection on),
+    for the body from each of its pieces. It runs only while the client has to send something.
+    """
 
     def connection_made(self, transport: Any) -> None:
-        """Start the clock for the first head."""
+        """Expect a head."""
         super().connection_made(transport)
         self._head_bytes = 0
         self._in_head = True
-        self._head_timer = self.loop.call_later(HEADER_SECONDS, self._close_slow)
+        self._slow_timer: asyncio.TimerHandle | None = None
+        self._expect_within(HEADER_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
-        self._head_timer.cancel()
+        """Expect nothing more."""
+        self._expect_nothing()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Count what comes before the head is complete."""
         if self._in_head:
             if not self._head_bytes:
-                self._head_timer.cancel()
-                self._head_timer = self.loop.call_later(HEADER_SECONDS, self._close_slow)
+                self._expect_within(HEADER_SECONDS)
             self._head_bytes += len(data)
         super().data_received(data)
         if self._in_head and self._head_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
@@ -63,21 +72,39 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_headers_complete(self) -> None:
-        """The head is complete."""
+        """Expect a body."""
         self._in_head = False
-        self._head_timer.cancel()
+        self._expect_within(BODY_SECONDS)
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        """Expect the next piece."""
+        super().on_body(body)
+        self._expect_within(BODY_SECONDS)
+
     def on_message_complete(self) -> None:
-        """The next thing to come is a head."""
+        """It is our turn; after that comes a head, some time."""
         super().on_message_complete()
         self._in_head = True
         self._head_bytes = 0
+        self._expect_nothing()
+
+    def _expect_within(self, seconds: float) -> None:
+        self._expect_nothing()
+        self._slow_timer = self.loop.call_later(seconds, self._close_slow)
+
+    def _expect_nothing(self) -> None:
+        if self._slow_timer is not None:
+            self._slow_timer.cancel()
+            self._slow_timer = None
 
     def _close_slow(self) -> None:
-        if self._in_head and not self.transport.is_closing():
-            log.info("a client took too long to send a request: the connection is closed")
-            self.transport.close()
+        if self.transport.is_closing():
+            return
+        log.info("a client took too long to send a request: the connection is closed")
+        if not self._in_head:
+            self.transport.write(_TIMEOUT)
+        self.transport.close()
 
 
 class ApiServer:

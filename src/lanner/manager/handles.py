@@ -14,6 +14,7 @@ from lanner.model.errors import (
     UnsupportedAccessModeError,
 )
 from lanner.model.format_name import FormatName
+from lanner.model.path_name import PathName
 from lanner.model.queue import QueueAccess, ShareMode
 
 if TYPE_CHECKING:
@@ -32,14 +33,15 @@ class OpenQueue:
 
     def __init__(
         self,
-        format_name: FormatName,
+        name: FormatName | PathName,
         queue: Queue | None,
         access: QueueAccess,
         share: ShareMode,
         elements: Iterable[OpenQueue] = (),
     ) -> None:
         self.number = next(_numbers)
-        self.format_name = format_name
+        self.format_name = name
+        """What it was opened by: a format name, or the path name of a local queue."""
         self.access = access
         self.share = share
         self.elements = tuple(elements)

@@ -28,6 +28,10 @@ AnyName = str | PathName | FormatName
 
 LOCAL_NAMES = (".", "localhost")
 
+MAX_PARSED = 10_000
+MAX_PARSED_LENGTH = 300
+"""How many parsed names are remembered, and how long each may be."""
+
 _MACHINE_QUEUE_KEYS = {
     QueueSuffix.JOURNAL: r".\system$;journal",
     QueueSuffix.DEADLETTER: r".\system$;deadletter",
@@ -47,6 +51,8 @@ class QueueTable:
         self._by_identifier: dict[UUID, Queue] = {}
         self._by_number: dict[int, Queue] = {}
         self._format_names: dict[int, str] = {}
+        self._parsed: dict[str, FormatName | PathName] = {}
+        """Names that were used lately: applications use few, and each of them with every message."""
         self._next_id = 1
         self._next_number = 1
 
@@ -106,9 +112,16 @@ class QueueTable:
 
     def parse(self, name: AnyName) -> FormatName | PathName:
         """Read a name, and turn names of this machine's queues into local path names."""
+        known = self._parsed.get(name) if isinstance(name, str) else None
+        if known is not None:
+            return known
         parsed = parse_name(name) if isinstance(name, str) else name
         if isinstance(parsed, PathName):
-            return parsed.with_computer(".") if self.is_local(parsed.computer) else parsed.to_direct_os()
+            parsed = parsed.with_computer(".") if self.is_local(parsed.computer) else parsed.to_direct_os()
+        if isinstance(name, str) and len(name) <= MAX_PARSED_LENGTH:
+            if len(self._parsed) >= MAX_PARSED:
+                self._parsed.clear()
+            self._parsed[name] = parsed
         return parsed
 
     def find(self, name: AnyName) -> Queue | None:

@@ -132,8 +132,7 @@ class Opening:
         except LannerError:
             self._core.drop_idle_subqueue(queue)
             raise
-        format_name = name if isinstance(name, FormatName) else queue.path.to_direct_os()
-        return OpenQueue(format_name, queue, access, share)
+        return OpenQueue(name, queue, access, share)
 
     def _check_open(self, queue: Queue, access: QueueAccess, share: ShareMode, token: Token | None) -> None:
         if access.is_admin and not isinstance(queue, OutgoingQueue):
