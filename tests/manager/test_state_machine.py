@@ -1,0 +1,565 @@
+"""The manager against a model: whatever is done, in whatever order, both hold the same messages.
+
+Hypothesis makes up sequences of operations and does each of them twice: to a real queue manager on a
+directory of its own, with a clock that is turned by hand, and to a model of lists and plain arithmetic.
+Both must agree on what is refused and why, on the message that is handed out, and, after every step, on
+the contents, the order, the counts and the bytes of every queue, journal, subqueue, dead-letter and
+outgoing queue. The manager is restarted in between: express messages vanish, transactions are aborted,
+everything else stays in its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.manager.world import (
+    ADMINISTRATION,
+    OUTGOING,
+    PROPERTIES,
+    SYSTEM,
+    Box,
+    Held,
+    RefusedError,
+    Unit,
+    World,
+)
+
+from lanner.manager import ManualClock, OpenQueue, QueueManager, Transaction
+from lanner.manager.transactions import TransactionState
+from lanner.model.errors import LannerError, QueueDeletedError
+from lanner.model.history import HistoryEvent
+from lanner.model.message import DEFAULT_TIME_TO_REACH_QUEUE, INFINITE, Acknowledgments, Delivery, Message
+from lanner.model.message_id import MessageId
+from lanner.model.queue import OutgoingState, QueueAccess, SeekAction
+from lanner.store import Changes
+
+T = TypeVar("T")
+
+LOCAL = st.sampled_from(sorted(PROPERTIES))
+SUBQUEUES = st.builds("{};{}".format, LOCAL, st.sampled_from(("later", "poison")))
+JOURNALS = st.builds("{};journal".format, LOCAL)
+DESTINATIONS = st.one_of(LOCAL, LOCAL, st.just(OUTGOING))
+PLACES = st.one_of(LOCAL, LOCAL, SUBQUEUES, JOURNALS, st.sampled_from(SYSTEM), st.just(OUTGOING))
+MOVE_TARGETS = st.one_of(LOCAL, SUBQUEUES, SUBQUEUES, JOURNALS)
+SLOTS = st.integers(0, 2)
+MAYBE_SLOTS = st.none() | SLOTS
+INDEXES = st.integers(0, 5)
+DELAYS = st.sampled_from((0.0, 0.0001, 0.0004, 0.001))
+
+EVERY_ACKNOWLEDGMENT = Acknowledgments.FULL_REACH_QUEUE | Acknowledgments.FULL_RECEIVE
+CORRELATION = MessageId(b"c" * MessageId.LENGTH)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a message is to be like, in few enough words to be read in a failing example."""
+
+    size: int
+    priority: int
+    express: bool
+    lives: int
+    reaches: int
+    dead: str | None
+    """Where it goes when it dies: nowhere, to the manager's dead-letter queue, or to one of its own."""
+    journal: bool
+    peekable: bool
+    correlated: bool
+    acknowledged: bool
+
+    def message(self, label: str) -> Message:
+        return Message(
+            label=label,
+            body=b"x" * self.size,
+            priority=self.priority,
+            delivery=Delivery.EXPRESS if self.express else Delivery.RECOVERABLE,
+            time_to_be_received=self.lives,
+            time_to_reach_queue=self.reaches,
+            negative_journaling=self.dead is not None,
+            dead_letter_queue=self.dead or "",
+            positive_journaling=self.journal,
+            allow_peek_when_locked=self.peekable,
+            correlation_id=CORRELATION if self.correlated else None,
+            acknowledgments=EVERY_ACKNOWLEDGMENT if self.acknowledged else Acknowledgments.NONE,
+            administration_queue=ADMINISTRATION if self.acknowledged else "",
+        )
+
+
+WISHES = st.builds(
+    Wish,
+    size=st.sampled_from((0, 100, 400)),
+    priority=st.sampled_from((3, 3, 0, 7)),
+    express=st.booleans(),
+    lives=st.sampled_from((INFINITE, INFINITE, 0, 1, 5)),
+    reaches=st.sampled_from((DEFAULT_TIME_TO_REACH_QUEUE, 2)),
+    dead=st.sampled_from((None, None, "", r".\private$\plain", r".\private$\gone")),
+    journal=st.sampled_from((False, False, False, True)),
+    peekable=st.booleans(),
+    correlated=st.booleans(),
+    acknowledged=st.sampled_from((False, False, True)),
+)
+
+
+class ManagerMachine(RuleBasedStateMachine):
+    """Does everything twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = tempfile.mkdtemp(prefix="lanner-machine-")
+        self.loop = asyncio.new_event_loop()
+        self.clock = ManualClock()
+        self.world = World(self.clock.time())
+        self.units: dict[int, tuple[Transaction, Unit]] = {}
+        self.keys: set[str] = set()
+        self.begun: list[tuple[Held, Box, Message]] = []
+        self.labels = itertools.count()
+        self.manager = self.run(QueueManager.open(self.directory, name="here", clock=self.clock))
+
+    def teardown(self) -> None:
+        self.loop.run_until_complete(self.manager.close())
+        self.loop.close()
+        shutil.rmtree(self.directory)
+
+    # Doing it.
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do it to the real one. Nothing takes that long, unless it takes for ever."""
+        return self.loop.run_until_complete(asyncio.wait_for(work, 10))
+
+    def both(self, real: Coroutine[Any, Any, T], model: Callable[[], object]) -> T | None:
+        """Do the same to both; both refuse it alike, or neither does. Then what is due happens."""
+        expected = self.refusal(model)
+        result, error = self.run(self.attempt(real))
+        assert (type(error) if error else None) is expected, (error, expected)
+        return result
+
+    def follow(self, model: Callable[[], object], error: BaseException | None) -> None:
+        """Let the model do what the real one has done already."""
+        expected = self.refusal(model)
+        assert (type(error) if error else None) is expected, (error, expected)
+
+    def refusal(self, model: Callable[[], object]) -> type[LannerError] | None:
+        refusal = None
+        try:
+            model()
+        except RefusedError as refused:
+            refusal = refused.kind
+        self.world.tick()
+        return refusal
+
+    async def attempt(self, real: Coroutine[Any, Any, T]) -> tuple[T | None, LannerError | None]:
+        try:
+            return await real, None
+        except LannerError as error:
+            return None, error
+        finally:
+            await self.settle(0)
+
+    async def settle(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        await self.manager._core.settle()
+
+    async def with_handle(
+        self, name: str, work: Callable[[OpenQueue], Coroutine[Any, Any, T]], *, peek: bool = False
+    ) -> T:
+        if name == OUTGOING:
+            access = QueueAccess.PEEK_ADMIN if peek else QueueAccess.RECEIVE_ADMIN
+        else:
+            access = QueueAccess.PEEK if peek else QueueAccess.RECEIVE
+        handle = self.manager.open_queue(name, access)
+        try:
+            return await work(handle)
+        finally:
+            self.manager.close_queue(handle)
+
+    def message(self, wish: Wish) -> Message:
+        return wish.message(f"m{next(self.labels)}")
+
+    def unit(self, slot: int | None) -> tuple[Transaction, Unit] | tuple[None, None]:
+        """The transaction in a slot; none without a slot."""
+        if slot is None:
+            return None, None
+        if slot not in self.units:
+            self.units[slot] = (self.manager.create_transaction(), Unit())
+        return self.units[slot]
+
+    def some(self, name: str, index: int) -> Held | None:
+        """One of the messages in a queue, locked ones too."""
+        try:
+            held = sorted(self.world.box(name).held, key=lambda held: held.place)
+        except RefusedError:
+            return None
+        return held[index % len(held)] if held else None
+
+    # Queues.
+
+    @initialize()
+    def create_all(self) -> None:
+        for name in PROPERTIES:
+            self.create(name)
+
+    @rule(name=LOCAL)
+    def create(self, name: str) -> None:
+        self.both(
+            self.manager.create_queue(name, PROPERTIES[name]),
+            lambda: self.world.create(name),
+        )
+
+    @rule(name=DESTINATIONS, sure=st.integers(0, 3))
+    def delete(self, name: str, sure: int) -> None:
+        if not sure:
+            self.both(self.manager.delete_queue(name), lambda: self.world.delete(name))
+
+    @rule(name=PLACES)
+    def purge(self, name: str) -> None:
+        counts: list[int] = []
+        real = self.both(self.manager.purge_queue(name), lambda: counts.append(self.world.purge(name)))
+        assert real == (counts[0] if counts else None)
+
+    @rule(pause=st.booleans())
+    def pause_or_resume(self, pause: bool) -> None:
+        work = self.manager.pause_queue if pause else self.manager.resume_queue
+        self.both(work(OUTGOING), lambda: self.world.pause(pause))
+
+    # Sending.
+
+    @rule(name=DESTINATIONS, wish=WISHES)
+    def send(self, name: str, wish: Wish) -> None:
+        message = self.message(wish)
+        self.both(self.manager.send(name, message), lambda: self.world.send([name], [message], None))
+
+    @rule(name=DESTINATIONS, wishes=st.lists(WISHES, min_size=1, max_size=3))
+    def send_many(self, name: str, wishes: list[Wish]) -> None:
+        messages = [self.message(wish) for wish in wishes]
+        self.both(self.manager.send_many(name, messages), lambda: self.world.send([name], messages, None))
+
+    @rule(slot=SLOTS, name=DESTINATIONS, wish=WISHES)
+    def send_in_transaction(self, slot: int, name: str, wish: Wish) -> None:
+        transaction, unit = self.unit(slot)
+        message = self.message(wish)
+        self.both(
+            self.manager.send(name, message, transaction=transaction),
+            lambda: self.world.send([name], [message], unit),
+        )
+
+    @rule(first=LOCAL, second=DESTINATIONS, wish=WISHES)
+    def fan_out(self, first: str, second: str, wish: Wish) -> None:
+        message = self.message(wish)
+        names = sorted({first, second}, key=lambda name: format_name(name).casefold())
+        elements = ",".join(format_name(name) for name in names)
+        self.both(self.manager.send(elements, message), lambda: self.world.send(names, [message], None))
+
+    @rule(name=LOCAL, wish=WISHES, key=st.sampled_from("ab"))
+    def send_with_key(self, name: str, wish: Wish, key: str) -> None:
+        message = self.message(wish)
+
+        def model() -> None:
+            if key not in self.keys:
+                self.world.send([name], [message], None)
+                self.keys.add(key)
+
+        seen = key in self.keys
+        # A queue that is not there is noticed before the key is looked at.
+        if seen and name not in self.world.boxes:
+            return
+        outcome = self.both(self.manager.send(name, message, key=key), model)
+        assert outcome is None or outcome.is_replay == seen
+
+    # Reading.
+
+    @rule(name=PLACES, slot=MAYBE_SLOTS, by=st.sampled_from(("any", "id", "correlation")), index=INDEXES)
+    def receive(self, name: str, slot: int | None, by: str, index: int) -> None:
+        transaction, unit = self.unit(slot)
+        known = self.some(name, index)
+        message_id = known.id if known and by == "id" else None
+        correlation_id = CORRELATION if by == "correlation" else None
+
+        def will_do(held: Held) -> bool:
+            return (message_id is None or held.id == message_id) and (
+                correlation_id is None or held.message.correlation_id == correlation_id
+            )
+
+        def real(handle: OpenQueue) -> Coroutine[Any, Any, Message]:
+            return self.manager.dequeue_message(
+                handle,
+                timeout=0,
+                transaction=transaction,
+                message_id=message_id,
+                correlation_id=correlation_id,
+            )
+
+        self.same_message(
+            self.with_handle(name, real), lambda: self.world.receive(self.world.first(name, will_do), unit)
+        )
+
+    @rule(name=PLACES, slot=MAYBE_SLOTS, count=st.integers(1, 4))
+    def receive_many(self, name: str, slot: int | None, count: int) -> None:
+        transaction, unit = self.unit(slot)
+        expected: list[str] = []
+
+        def model() -> None:
+            self.world.first(name)
+            for held in self.world.box(name).free[:count]:
+                expected.append(self.world.receive(held, unit).message.label)
+
+        def real(handle: OpenQueue) -> Coroutine[Any, Any, list[Message]]:
+            return self.manager.dequeue_messages(handle, count, timeout=0, transaction=transaction)
+
+        received = self.both(self.with_handle(name, real), model)
+        assert [message.label for message in received or []] == expected
+
+    @rule(name=PLACES)
+    def peek(self, name: str) -> None:
+        def real(handle: OpenQueue) -> Coroutine[Any, Any, Message]:
+            return self.manager.peek_message(handle, timeout=0)
+
+        self.same_message(self.with_handle(name, real, peek=True), lambda: self.world.first(name, peek=True))
+
+    @rule(name=PLACES, index=INDEXES, action=st.sampled_from(SeekAction), slot=MAYBE_SLOTS)
+    def receive_by_lookup(self, name: str, index: int, action: SeekAction, slot: int | None) -> None:
+        transaction, unit = self.unit(slot)
+        known = self.some(name, index)
+
+        def real(handle: OpenQueue) -> Coroutine[Any, Any, Message]:
+            return self.manager.read_message_by_lookup_identifier(
+                handle, known.lookup_id if known else 0, action, transaction=transaction
+            )
+
+        self.same_message(
+            self.with_handle(name, real),
+            lambda: self.world.receive(self.world.seek(name, known, action, peek=False), unit),
+        )
+
+    @rule(name=PLACES, index=INDEXES, action=st.sampled_from(SeekAction))
+    def peek_by_lookup(self, name: str, index: int, action: SeekAction) -> None:
+        known = self.some(name, index)
+
+        def real(handle: OpenQueue) -> Coroutine[Any, Any, Message]:
+            return self.manager.read_message_by_lookup_identifier(
+                handle, known.lookup_id if known else 0, action, peek=True
+            )
+
+        self.same_message(
+            self.with_handle(name, real, peek=True),
+            lambda: self.world.seek(name, known, action, peek=True),
+        )
+
+    @rule(name=PLACES)
+    def receive_begin(self, name: str) -> None:
+        def model() -> Held:
+            held = self.world.first(name)
+            held.locked = True
+            return held
+
+        def real(handle: OpenQueue) -> Coroutine[Any, Any, Message]:
+            return self.manager.dequeue_message_begin(handle, timeout=0)
+
+        begun = self.same_message(self.with_handle(name, real), model)
+        if begun is not None:
+            self.begun.append((begun[0], begun[0].box, begun[1]))
+
+    @rule(index=INDEXES, delete=st.booleans())
+    def receive_end(self, index: int, delete: bool) -> None:
+        if not self.begun:
+            return
+        held, box, message = self.begun.pop(index % len(self.begun))
+        if box.deleted:
+            return
+
+        def real(handle: OpenQueue) -> Coroutine[Any, Any, None]:
+            return self.manager.dequeue_message_end(handle, message, delete=delete)
+
+        self.both(self.with_handle(box.name, real), lambda: self.world.end(held, delete=delete))
+
+    def same_message(
+        self, real: Coroutine[Any, Any, Message], model: Callable[[], Held]
+    ) -> tuple[Held, Message] | None:
+        found: list[Held] = []
+        message = self.both(real, lambda: found.append(model()))
+        if message is None:
+            return None
+        held = found[0]
+        assert (message.label, message.body) == (held.message.label, held.message.body)
+        assert message.lookup_id == held.lookup_id
+        return held, message
+
+    # Moving.
+
+    @rule(name=PLACES, index=INDEXES, goal=MOVE_TARGETS, slot=MAYBE_SLOTS)
+    def move(self, name: str, index: int, goal: str, slot: int | None) -> None:
+        held = self.some(name, index)
+        if held is None:
+            return
+        transaction, unit = self.unit(slot)
+
+        def real(handle: OpenQueue) -> Coroutine[Any, Any, None]:
+            return self.manager.move_message(handle, held.lookup_id, goal, transaction=transaction)
+
+        self.both(self.with_handle(name, real), lambda: self.world.move(held, goal, unit))
+
+    # Being interrupted: each of these happens wholly, or not at all, and no lock and no byte stays behind.
+
+    @rule(name=LOCAL, wish=WISHES, key=st.none() | st.sampled_from("cd"), delay=DELAYS)
+    def cancelled_send(self, name: str, wish: Wish, key: str | None, delay: float) -> None:
+        message = self.message(wish)
+        if key is not None and (key in self.keys or name not in self.world.boxes):
+            return
+        error = self.interrupt(self.manager.send(name, message, key=key), delay)
+        if self.run(self.was_sent(message.label)):
+            self.follow(lambda: self.world.send([name], [message], None), None)
+            if key is not None:
+                self.keys.add(key)
+        elif not isinstance(error, asyncio.CancelledError):
+            self.follow(lambda: self.world.send([name], [message], None), error)
+
+    @rule(name=PLACES, slot=MAYBE_SLOTS, delay=DELAYS)
+    def cancelled_receive(self, name: str, slot: int | None, delay: float) -> None:
+        transaction, unit = self.unit(slot)
+
+        def real(handle: OpenQueue) -> Coroutine[Any, Any, Message]:
+            return self.manager.dequeue_message(handle, timeout=0, transaction=transaction)
+
+        error = self.interrupt(self.with_handle(name, real), delay)
+        if not isinstance(error, asyncio.CancelledError):
+            self.follow(lambda: self.world.receive(self.world.first(name), unit), error)
+
+    @rule(slot=SLOTS, delay=DELAYS, commit=st.booleans())
+    def cancelled_end(self, slot: int, delay: float, commit: bool) -> None:
+        if slot not in self.units:
+            return
+        transaction, unit = self.units[slot]
+        work = self.manager.transaction_commit if commit else self.manager.transaction_abort
+        error = self.interrupt(work(transaction), delay)
+        if transaction.state is TransactionState.ACTIVE:
+            return
+        del self.units[slot]
+        if isinstance(error, asyncio.CancelledError):
+            error = None
+        model = self.world.commit if commit else self.world.abort
+        if commit and transaction.state is TransactionState.ABORTED and error is None:
+            error = QueueDeletedError("cancelled while it was aborted because of this")
+        self.follow(lambda: model(unit), error)
+
+    def interrupt(self, work: Coroutine[Any, Any, object], delay: float) -> BaseException | None:
+        """Cancel something in its midst, and wait for what it may have left behind. Says how it ended."""
+
+        async def run() -> BaseException | None:
+            task = asyncio.ensure_future(work)
+            await asyncio.sleep(delay)
+            task.cancel()
+            error = (await asyncio.gather(task, return_exceptions=True))[0]
+            await self.manager._core.settle()
+            await self.manager.store.commit(Changes())
+            await self.settle(0)
+            return error if isinstance(error, BaseException) else None
+
+        return self.run(run())
+
+    async def was_sent(self, label: str) -> bool:
+        history = self.manager.history
+        last = history.last_lsn
+        rows = await history.rows(max(1, last - 20), last)
+        return any(row.label == label and row.event == HistoryEvent.SENT for row in rows)
+
+    # Transactions, time and restarts.
+
+    @rule(slot=SLOTS)
+    def commit(self, slot: int) -> None:
+        if slot in self.units:
+            transaction, unit = self.units.pop(slot)
+            self.both(self.manager.transaction_commit(transaction), lambda: self.world.commit(unit))
+
+    @rule(slot=SLOTS)
+    def abort(self, slot: int) -> None:
+        if slot in self.units:
+            transaction, unit = self.units.pop(slot)
+            self.both(self.manager.transaction_abort(transaction), lambda: self.world.abort(unit))
+
+    @rule(seconds=st.sampled_from((0.5, 1.0, 2.0, 5.0)))
+    def advance(self, seconds: float) -> None:
+        # In small steps, so that what comes back late is looked at again at its own moment in both.
+        for _ in range(round(seconds * 2)):
+            self.world.now += 0.5
+            self.world.tick()
+            self.run(self.settle(0.5))
+
+    @rule()
+    def restart(self) -> None:
+        self.run(self.manager.close())
+        self.manager = self.run(QueueManager.open(self.directory, clock=self.clock))
+        self.units.clear()
+        self.begun.clear()
+        self.world.restart()
+        self.world.tick()
+        self.run(self.settle(0))
+
+    # What always holds.
+
+    @invariant()
+    def queues_are_the_same(self) -> None:
+        assert {info.path for info in self.manager.queues()} - {r".\private$\order_queue$"} == {
+            name for name in self.world.boxes if name != OUTGOING
+        }
+        for box in self.world.everything():
+            if box.held or box.parent is None or box.read_only:
+                self.check_queue(box)
+
+    @invariant()
+    def totals_are_the_same(self) -> None:
+        # What a transaction has sent to a queue that was deleted meanwhile counts until it ends.
+        lost = sum(
+            message.size for _, unit in self.units.values() for box, message, _ in unit.sent if box.deleted
+        )
+        total = self.manager.total_bytes - lost
+        assert total == sum(box.bytes for box in self.world.everything())
+        assert total == sum(queue.messages.bytes for queue in self.manager._core.queues)
+
+    def check_queue(self, box: Box) -> None:
+        info = self.manager.queue(box.name)
+        free = box.free
+        self.check_contents(box.name, free)
+        counts = (info.messages, info.available_messages, info.bytes)
+        expected = (len(box.held), len(free), box.bytes)
+        assert counts == expected, f"{box.name} counts {counts}, not {expected}"
+        assert set(info.subqueues) == {name for name, sub in box.subqueues.items() if sub.held}, box.name
+        assert info.open_handles == 0
+        if box.outgoing:
+            assert (info.state is OutgoingState.ON_HOLD) == box.paused
+
+    def check_contents(self, name: str, free: list[Held]) -> None:
+        messages = self.run(
+            self.with_handle(name, lambda handle: self.manager.browse_messages(handle, 1000), peek=True)
+        )
+        seen = [
+            (message.label, len(message.body), message.message_class, message.abort_count)
+            for message in messages
+        ]
+        expected = [
+            (held.message.label, len(held.message.body), held.message_class, held.aborts) for held in free
+        ]
+        assert seen == expected, f"{name} holds {seen}, not {expected}"
+        for held, message in zip(free, messages, strict=True):
+            assert held.lookup_id in (0, message.lookup_id), "the place of a message never changes"
+            held.lookup_id, held.id = message.lookup_id, message.id
+
+
+def format_name(name: str) -> str:
+    return name if name.startswith("DIRECT=") else "DIRECT=OS:here" + name.removeprefix(".")
+
+
+TestManagerMachine = ManagerMachine.TestCase
+TestManagerMachine.settings = settings(
+    max_examples=100,
+    stateful_step_count=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
