@@ -147,3 +147,9 @@ def test_acknowledgments_have_their_published_values() -> None:
 def test_only_what_differs_from_the_defaults_is_written() -> None:
     assert msgspec.json.encode(Message(label="one")) == b'{"label":"one"}'
     assert repr(Message(priority=5)) == "Message(priority=5)"
+
+
+def test_half_a_character_in_the_label_is_refused() -> None:
+    with pytest.raises(InvalidPropertyError, match="half of a character"):
+        Message(label="broken \ud800").check()
+    Message(label="whole \U0001f985").check()

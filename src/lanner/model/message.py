@@ -249,6 +249,7 @@ class Message(
         if (
             len(self.body) + len(self.extension) > MAX_MESSAGE_SIZE
             or len(self.label) > MAX_LABEL_LENGTH
+            or not (self.label.isascii() or _is_encodable(self.label))
             or not 0 <= self.priority <= HIGHEST_PRIORITY
             or not 0 <= self.message_class <= _MAX_UINT16
             # A number below zero or beyond 32 bits leaves bits above the 32nd.
@@ -268,6 +269,8 @@ class Message(
             return InvalidPropertyError(
                 f"the label has {len(self.label)} characters; the limit is {MAX_LABEL_LENGTH}"
             )
+        if not _is_encodable(self.label):
+            return InvalidPropertyError("the label has half of a character (a lone surrogate)")
         for name, high in (
             ("priority", HIGHEST_PRIORITY),
             ("message_class", _MAX_UINT16),
@@ -279,3 +282,11 @@ class Message(
             if not 0 <= value <= high:
                 return InvalidPropertyError(f"{name} {value} is not between 0 and {high}")
         return InvalidPropertyError(f"body_type {self.body_type} is not between 0 and {_MAX_UINT32}")
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -88,10 +88,15 @@ class History:
     async def batches(
         self, first: int, last: int, *, rows: int = BATCH_ROWS
     ) -> AsyncIterator[pyarrow.RecordBatch]:
-        """Read a range as Arrow record batches. The same range gives the same rows, always."""
+        """Read a range as Arrow record batches. The same range gives the same rows, always.
+
+        What retention has dropped is not in it: compare with :meth:`first_lsn`.
+        """
         from lanner.store import arrow  # pyarrow is an extra: only whoever asks for Arrow needs it
 
+        rows = max(rows, 1)
         last = min(last, self.last_lsn)
+        first = max(first, await self.first_lsn())
         while first <= last:
             chunk = await self.rows(first, last, limit=rows)
             if chunk:
