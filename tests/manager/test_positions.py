@@ -136,6 +136,20 @@ def test_a_removed_position_is_nowhere(lock_first: bool) -> None:
     assert [place.lookup_id for place in messages] == [20]
 
 
+def test_a_locked_position_that_may_be_seen_leaves_nothing_behind_when_it_goes() -> None:
+    messages = MessageList()
+    seen = position(10, flags=MessageFlags.PEEK_WHEN_LOCKED)
+    for place in (seen, position(20)):
+        messages.add(place)
+    for _ in range(2):
+        messages.lock(seen)
+        assert (found(messages.first()), found(messages.first(peek=True))) == (20, 10)
+        messages.unlock(seen)
+    messages.lock(seen)
+    messages.remove(seen)
+    assert found(messages.first(peek=True)) == 20
+
+
 def test_walking_over_all_goes_on_when_one_is_taken_meanwhile() -> None:
     messages = filled(10, 20, 30)
     walked = []

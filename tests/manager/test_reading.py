@@ -528,6 +528,9 @@ async def test_a_full_queue_takes_no_moved_message_but_its_own_subqueue_does(
     with opened_for(manager, OTHER) as handle:
         await manager.move_message(handle, only_place(inside), OTHER + ";later")
     assert (counts(manager, orders), counts(manager, OTHER + ";later")) == ((1, 1), (1, 1))
+    with opened_for(manager, OTHER + ";later") as handle:
+        await manager.move_message(handle, only_place(inside), OTHER)
+    assert counts(manager, OTHER) == (1, 1)
 
 
 # A receive that is cancelled.
