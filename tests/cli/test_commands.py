@@ -239,3 +239,19 @@ def test_every_command_has_help() -> None:
     ):
         assert name in top
         assert "Usage" in done(runner.invoke(app, [name, "--help"]))
+
+
+def test_a_full_disk(run: Run, service: ServiceThread) -> None:
+    done(run("queue", "create", QUEUE))
+    service.run(_limit_pages(service, full=True))
+    assert "the disk is full" in failed(run("send", QUEUE, "--body", "x" * 100_000, "--durable"))
+    service.run(_limit_pages(service, full=False))
+    done(run("send", QUEUE, "--body", "x" * 100_000, "--durable"))
+    assert lines(run("queue", "show", QUEUE, "--json"))[0]["messages"] == 1
+
+
+async def _limit_pages(service: ServiceThread, *, full: bool) -> None:
+    """Make SQLite believe that the disk is full, or that there is room again."""
+    pages = 1 if full else 1_000_000
+    writer = service.service.manager.store._writer
+    await writer.call(lambda connection: connection.execute(f"PRAGMA max_page_count = {pages}").fetchall())

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
 from lanner.config import load_config
 from lanner.service import running
+
+T = TypeVar("T")
 
 
 class ServiceThread:
@@ -32,9 +35,14 @@ class ServiceThread:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(20)
 
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something on the service's own loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+
     async def _serve(self, started: threading.Event) -> None:
         flags = {"manager.data": str(self.data), "manager.name": "LON-1", "api.port": self.port}
         async with running(load_config(environment={}, flags=flags)) as (service, _):
+            self.service = service
             self.port = int(service.api.url.rpartition(":")[2])
             started.set()
             await self._stop.wait()
