@@ -18,9 +18,10 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from tests.manager.world import (
     ADMINISTRATION,
     OUTGOING,
@@ -412,8 +413,9 @@ class ManagerMachine(RuleBasedStateMachine):
         message = self.message(wish)
         if key is not None and (key in self.keys or name not in self.world.boxes):
             return
+        last_lsn = self.run(self.last_lsn())
         error = self.interrupt(self.manager.send(name, message, key=key), delay)
-        if self.run(self.was_sent(message.label)):
+        if self.run(self.happened(HistoryEvent.SENT, last_lsn)):
             self.follow(lambda: self.world.send([name], [message], None), None)
             if key is not None:
                 self.keys.add(key)
@@ -427,9 +429,13 @@ class ManagerMachine(RuleBasedStateMachine):
         def real(handle: OpenQueue) -> Coroutine[Any, Any, Message]:
             return self.manager.dequeue_message(handle, timeout=0, transaction=transaction)
 
+        last_lsn = self.run(self.last_lsn())
         error = self.interrupt(self.with_handle(name, real), delay)
         if not isinstance(error, asyncio.CancelledError):
             self.follow(lambda: self.world.receive(self.world.first(name), unit), error)
+        elif self.run(self.happened(HistoryEvent.RETURNED, last_lsn)):
+            # It had been received, which was acknowledged, before it came back.
+            self.follow(lambda: self.world.acknowledge_receive(self.world.first(name)), None)
 
     @rule(slot=SLOTS, delay=DELAYS, commit=st.booleans())
     def cancelled_end(self, slot: int, delay: float, commit: bool) -> None:
@@ -463,11 +469,14 @@ class ManagerMachine(RuleBasedStateMachine):
 
         return self.run(run())
 
-    async def was_sent(self, label: str) -> bool:
-        history = self.manager.history
-        last = history.last_lsn
-        rows = await history.rows(max(1, last - 20), last)
-        return any(row.label == label and row.event == HistoryEvent.SENT for row in rows)
+    async def last_lsn(self) -> int:
+        """The last LSN, when also what nobody waited for is written."""
+        await self.manager.store.commit(Changes())
+        return self.manager.history.last_lsn
+
+    async def happened(self, event: HistoryEvent, after: int) -> bool:
+        rows = await self.manager.history.rows(after + 1, self.manager.history.last_lsn)
+        return any(row.event == event for row in rows)
 
     # Transactions, time and restarts.
 
@@ -524,8 +533,12 @@ class ManagerMachine(RuleBasedStateMachine):
 
     def check_queue(self, box: Box) -> None:
         info = self.manager.queue(box.name)
+        messages = self.run(
+            self.with_handle(box.name, lambda handle: self.manager.browse_messages(handle, 1000), peek=True)
+        )
+        box.adopt_order(messages)
         free = box.free
-        self.check_contents(box.name, free)
+        self.check_contents(box.name, free, messages)
         counts = (info.messages, info.available_messages, info.bytes)
         expected = (len(box.held), len(free), box.bytes)
         assert counts == expected, f"{box.name} counts {counts}, not {expected}"
@@ -534,10 +547,7 @@ class ManagerMachine(RuleBasedStateMachine):
         if box.outgoing:
             assert (info.state is OutgoingState.ON_HOLD) == box.paused
 
-    def check_contents(self, name: str, free: list[Held]) -> None:
-        messages = self.run(
-            self.with_handle(name, lambda handle: self.manager.browse_messages(handle, 1000), peek=True)
-        )
+    def check_contents(self, name: str, free: list[Held], messages: list[Message]) -> None:
         seen = [
             (message.label, len(message.body), message.message_class, message.abort_count)
             for message in messages
@@ -555,11 +565,21 @@ def format_name(name: str) -> str:
     return name if name.startswith("DIRECT=") else "DIRECT=OS:here" + name.removeprefix(".")
 
 
-TestManagerMachine = ManagerMachine.TestCase
-TestManagerMachine.settings = settings(
-    max_examples=100,
-    stateful_step_count=40,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
+def _settings(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        stateful_step_count=40,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@pytest.mark.timeout(400)
+def test_the_manager_does_what_the_model_does() -> None:
+    run_state_machine_as_test(ManagerMachine, settings=_settings(60))
+
+
+@pytest.mark.soak
+def test_the_same_over_many_runs() -> None:
+    run_state_machine_as_test(ManagerMachine, settings=_settings(2000))

@@ -72,6 +72,7 @@ class Held:
     """Purged while it was locked."""
     gone: bool = False
     overdue: bool = False
+    is_acknowledgment: bool = False
     lookup_id: int = 0
     id: MessageId | None = None
 
@@ -122,6 +123,18 @@ class Box:
         top = self if is_journal else self.parent or self
         used = top.bytes + sum(sub.bytes for sub in top.subqueues.values())
         return quota == INFINITE or used + size <= quota * 1024
+
+    def adopt_order(self, messages: list[Message]) -> None:
+        """Acknowledgments of messages that expired in one moment may come in any order: take the real one."""
+        fresh = [held for held in self.free if held.is_acknowledgment and not held.lookup_id]
+        places = iter([held.place for held in fresh])
+        for message in messages:
+            # Only an acknowledgment names a response queue here.
+            for held in fresh if message.response_queue else ():
+                if (held.message.label, held.message_class) == (message.label, message.message_class):
+                    held.place = next(places)
+                    fresh.remove(held)
+                    break
 
     def family(self) -> list[Box]:
         return [self, *self.subqueues.values(), *([self.journal] if self.journal else [])]
@@ -264,7 +277,13 @@ class World:
             priority=0 if held.transactional else message.priority,
             delivery=Delivery.RECOVERABLE if held.transactional else message.delivery,
         )
-        self.place(box, acknowledgment, self.now, transactional=False).message_class = reason.value
+        told = self.place(box, acknowledgment, self.now, transactional=False)
+        told.message_class = reason.value
+        told.is_acknowledgment = True
+
+    def acknowledge_receive(self, held: Held) -> None:
+        if not self.has_ended(held) and not held.box.outgoing:
+            self.acknowledge(held, MessageClass.ACK_RECEIVE)
 
     # Reading.
 
@@ -315,8 +334,7 @@ class World:
 
     def take(self, held: Held) -> None:
         box = held.box
-        if not self.has_ended(held) and not box.outgoing:
-            self.acknowledge(held, MessageClass.ACK_RECEIVE)
+        self.acknowledge_receive(held)
         journal = (box.parent or box).journal
         if not box.read_only and box.properties.journaling and journal and journal.has_room(held.size):
             self.put(held, journal, expires=None)

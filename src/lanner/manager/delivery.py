@@ -130,15 +130,21 @@ class Delivery:
         *,
         reason: str | None = None,
         peer: str | None = None,
+        expires: Sequence[float | None] | None = None,
     ) -> None:
-        """Put messages in, and nothing else. They were charged before."""
+        """Put messages in, and nothing else. They were charged before.
+
+        When they expire follows from what they say, unless it is told otherwise.
+        """
         core = self._core
         now = core.clock.time()
         keep_body = core.settings.history_bodies
         if not queue.is_stored:
             core.store_queue(changes, queue)
         positions: list[Position] = []
-        for message, size in zip(messages, sizes, strict=True):
+        if expires is None:
+            expires = [_expiry_in(queue, message) for message in messages]
+        for message, size, expiry in zip(messages, sizes, expires, strict=True):
             assert message.id is not None
             position = Position(
                 message.lookup_id,
@@ -148,7 +154,7 @@ class Delivery:
                 size,
                 message.message_class,
                 flags_of(message),
-                _expiry_in(queue, message),
+                expiry,
                 message.abort_count,
             )
             positions.append(position)
@@ -287,8 +293,14 @@ class Delivery:
         if position.message is not None:
             position.message = replace(position.message, abort_count=position.aborts)
 
-    def restore(self, changes: Changes, position: Position, message: Message, queue: Queue) -> None:
-        """Undo a receive whose receiver was cancelled before it got the message."""
+    def restore(
+        self, changes: Changes, position: Position, message: Message, queue: Queue, expires: float | None
+    ) -> None:
+        """Undo a receive whose receiver was cancelled before it got the message.
+
+        ``queue`` and ``expires`` are what the position had: a message that an operator took back from a
+        journal or dead-letter queue does not expire again.
+        """
         queue = self._core.standing(queue)
         if queue.is_deleted:
             return
@@ -298,7 +310,7 @@ class Delivery:
             if position.state is PositionState.AVAILABLE:
                 position.queue.messages.lock(position)
                 self._record(changes, HistoryEvent.RETURNED, queue, message, reason=reason)
-                self._relocate(changes, position, queue, expires=_expiry_in(queue, message))
+                self._relocate(changes, position, queue, expires=expires)
             return
         self._core.count_in(queue, position.size)
         self.put(
@@ -308,6 +320,7 @@ class Delivery:
             [position.size],
             HistoryEvent.RETURNED,
             reason=reason,
+            expires=[expires],
         )
 
     def release(self, position: Position) -> None:

@@ -264,12 +264,13 @@ class Reading:
             self._release(queue, positions)
             raise
         changes = Changes()
+        expires = [position.expires for position in positions]
         self._delivery.take(changes, zip(positions, messages, strict=True))
         try:
             await self._core.finish(changes)
         except asyncio.CancelledError:
             # The commit goes on without the receiver, and would take the messages with it.
-            self._undo_when_applied(changes, positions, messages)
+            self._undo_when_applied(changes, queue, positions, messages, expires)
             raise
         return messages
 
@@ -288,14 +289,17 @@ class Reading:
                 self._delivery.release(position)
 
     def _undo_when_applied(
-        self, changes: Changes, positions: list[Position], messages: list[Message]
+        self,
+        changes: Changes,
+        queue: Queue,
+        positions: list[Position],
+        messages: list[Message],
+        expires: list[float | None],
     ) -> None:
-        queues = [position.queue for position in positions]
-
         def undo() -> None:
             restored = Changes()
-            for position, message, queue in zip(positions, messages, queues, strict=True):
-                self._delivery.restore(restored, position, message, queue)
+            for position, message, expiry in zip(positions, messages, expires, strict=True):
+                self._delivery.restore(restored, position, message, queue, expiry)
             self._core.spawn(self._core.finish(restored))
 
         if not changes.is_settled:
