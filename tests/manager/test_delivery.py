@@ -290,6 +290,7 @@ async def test_an_application_can_have_a_dead_letter_queue_of_its_own(
 async def test_where_there_is_no_such_queue_the_systems_one_takes_its_place(
     manager: QueueManager, orders: str, missing: str
 ) -> None:
+    await manager.send(r"elsewhere\private$\dead", express(b"so that there is an outgoing queue"))
     await manager.send(orders, durable(b"one", negative_journaling=True, dead_letter_queue=missing))
     await manager.purge_queue(orders)
     assert await bodies(manager, DEAD_LETTER) == [b"one"]

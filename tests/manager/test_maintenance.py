@@ -3,7 +3,7 @@ from __future__ import annotations
 import logging
 
 import pytest
-from tests.manager.conftest import ORDERS, Opener, durable, history, turn
+from tests.manager.conftest import ORDERS, Opener, durable, history, let_run, turn
 
 from lanner.manager import ManualClock, QueueManager
 from lanner.model.errors import StoreError
@@ -81,4 +81,5 @@ async def test_a_stopped_manager_is_not_maintained(
 
         monkeypatch.setattr(manager._maintenance, "run", note)
     clock.advance(10_000)
+    await let_run()
     assert rounds == []

@@ -10,12 +10,14 @@ from tests.manager.conftest import (
     SYSTEM_JOURNAL,
     Opener,
     bodies,
+    committing,
     contents,
     counts,
     durable,
     only_place,
     opened_for,
     started,
+    stuck_writer,
 )
 
 from lanner.manager import QueueManager
@@ -407,6 +409,19 @@ async def test_a_reader_can_wait_for_what_is_moved_to_a_subqueue(manager: QueueM
         await manager.move_message(handle, only_place(sent), orders + ";later")
     assert (await waiting).body == b"one"
     assert manager.queue(orders).subqueues == ()
+
+
+async def test_a_subqueue_stays_while_a_message_is_on_its_way_there(
+    manager: QueueManager, orders: str
+) -> None:
+    place = only_place(await manager.send(orders, durable(b"one")))
+    with opened_for(manager, orders) as handle, stuck_writer(manager):
+        moving = await started(manager.move_message(handle, place, orders + ";later"))
+        await committing(manager)
+        with opened_for(manager, orders + ";later"):
+            pass
+    await moving
+    assert await bodies(manager, orders + ";later") == [b"one"]
 
 
 async def test_a_move_that_fails_leaves_no_subqueue(manager: QueueManager, orders: str) -> None:

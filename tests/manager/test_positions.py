@@ -177,6 +177,14 @@ def test_several_messages_can_have_one_identifier_or_correlation() -> None:
         assert messages.with_correlation(identifier(2)) == places[count:]
 
 
+def test_what_comes_after_somebody_asked_is_found_too() -> None:
+    messages = filled(10)
+    assert len(messages.with_id(identifier(10))) == 1
+    late = position(20)
+    messages.add(late)
+    assert messages.with_id(identifier(20)) == [late]
+
+
 def test_what_has_no_correlation_is_found_by_none() -> None:
     messages = filled(10)
     assert messages.with_correlation(identifier(0)) == []

@@ -533,6 +533,26 @@ async def test_a_full_queue_takes_no_moved_message_but_its_own_subqueue_does(
     assert counts(manager, OTHER) == (1, 1)
 
 
+@pytest.mark.parametrize("deleted", [ORDERS, OTHER])
+async def test_a_message_is_not_moved_from_or_to_a_queue_that_is_deleted_meanwhile(
+    opened: Opener, deleted: str
+) -> None:
+    async with opened(cache_bytes=0) as manager:
+        for name in (ORDERS, OTHER):
+            await manager.create_queue(name)
+        place = only_place(await manager.send(ORDERS, durable(b"one")))
+        with opened_for(manager, ORDERS) as handle:
+            with stuck_reader(manager):
+                moving = await started(manager.move_message(handle, place, OTHER))
+                deleting = await started(manager.delete_queue(deleted))
+            with pytest.raises(QueueDeletedError):
+                await moving
+            await deleting
+    async with opened() as manager:
+        left = ORDERS if deleted == OTHER else OTHER
+        assert counts(manager, left) == ((1, 1) if left == ORDERS else (0, 0))
+
+
 # A receive that is cancelled.
 
 

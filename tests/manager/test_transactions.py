@@ -567,16 +567,25 @@ async def test_how_many_transactions_can_be_open(
     manager.create_transaction()
 
 
+@pytest.mark.parametrize("how", ["send", "receive", "move"])
 async def test_how_much_one_transaction_can_do(
-    manager: QueueManager, ledger: str, monkeypatch: pytest.MonkeyPatch
+    manager: QueueManager, ledger: str, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
+    places = await put(manager, ledger, b"one", b"two")
     monkeypatch.setattr(transactions, "MAX_OPERATIONS", 2)
     transaction = manager.create_transaction()
-    await manager.send_many(ledger, [durable(), durable()], transaction=transaction)
+    with opened_for(manager, ledger) as handle:
+        for place in places:
+            if how == "send":
+                await manager.send(ledger, durable(), transaction=transaction)
+            elif how == "receive":
+                await manager.dequeue_message(handle, transaction=transaction)
+            else:
+                await manager.move_message(handle, place, ledger + ";later", transaction=transaction)
     with pytest.raises(TransactionSequenceError, match="2 operations"):
         await manager.send(ledger, durable(), transaction=transaction)
     await manager.transaction_commit(transaction)
-    assert counts(manager, ledger) == (2, 2)
+    assert counts(manager, ledger)[0] == (4 if how == "send" else 0)
 
 
 async def test_transactions_at_once_do_not_get_each_others_messages(

@@ -138,6 +138,18 @@ async def test_a_message_for_a_transaction_that_has_ended_meanwhile_stays(
     assert counts(manager, orders) == (1, 1)
 
 
+async def test_nobody_waits_for_a_transaction_that_has_ended(manager: QueueManager, orders: str) -> None:
+    transaction = manager.create_transaction()
+    await manager.transaction_commit(transaction)
+    with opened_for(manager, orders) as handle:
+        for read in (
+            manager.dequeue_message(handle, transaction=transaction),
+            manager.dequeue_messages(handle, 2, transaction=transaction),
+        ):
+            with pytest.raises(TransactionSequenceError):
+                await asyncio.wait_for(read, 5)
+
+
 # Time-outs.
 
 

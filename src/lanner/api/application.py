@@ -119,10 +119,14 @@ class Application:
             await _reply(send, refusal.status, codec, refusal.answer)
         except errors.LannerError as error:
             await _reply(send, _status_of(error), codec, _error_answer(error))
-        except Exception:
-            # What went wrong is for the log; the client gets a number to look for.
+        except Exception as error:
+            # What went wrong is for the log, where it was for the log of a developer; the client gets a
+            # number to look for.
             reference = secrets.token_hex(4)
-            log.exception("request %s failed (reference %s)", scope["path"], reference)
+            log.error(
+                "a request failed: %s (reference %s)", type(error).__name__, reference, extra=_where(scope)
+            )
+            log.debug("reference %s", reference, exc_info=error)
             answer = ErrorAnswer(error="Internal", message=f"something went wrong (reference {reference})")
             await _reply(send, 500, codec, answer)
         else:
@@ -255,7 +259,7 @@ def _status_of(error: errors.LannerError) -> int:
 def _error_answer(error: errors.LannerError) -> ErrorAnswer:
     if isinstance(error, errors.StoreError) and not isinstance(error, errors.StoreFullError):
         # Where the files are is nobody's business but the log's.
-        log.error("the store failed: %s", error)
+        log.error("the store failed: %s", error.__cause__ or type(error).__name__)
         return ErrorAnswer(error=_name(error), message="the store failed; see the log", code=error.code)
     if isinstance(error, errors.StoreFullError):
         return ErrorAnswer(
@@ -269,6 +273,10 @@ def _error_answer(error: errors.LannerError) -> ErrorAnswer:
 
 def _name(error: errors.LannerError) -> str:
     return type(error).__name__.removesuffix("Error")
+
+
+def _where(scope: Scope) -> dict[str, str]:
+    return {"method": scope["method"], "path": scope["path"]}
 
 
 async def _reply(send: Send, status: int, codec: _Codec, answer: msgspec.Struct) -> None:

@@ -69,7 +69,14 @@ class Leases:
     async def _abort(self, transaction: Transaction) -> None:
         if transaction.state is not TransactionState.ACTIVE:
             return
-        log.warning("the lease of transaction %s ran out: it is aborted", transaction.id)
+        log.warning(
+            "the lease of transaction %s ran out: it is aborted",
+            transaction.id,
+            extra={
+                "transaction": transaction.id,
+                "queues": sorted(queue.name for queue in transaction.queues()),
+            },
+        )
         try:
             await self._manager.transaction_abort(transaction)
         except LannerError as error:

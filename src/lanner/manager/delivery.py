@@ -377,7 +377,12 @@ class Delivery:
             self._core.charge(queue, acknowledgment.size)
         except LannerError as error:
             # The text says to discard it; the operator gets to know.
-            log.warning("an acknowledgment of %s was discarded: %s", message.id, error)
+            log.warning(
+                "an acknowledgment of %s was discarded: %s",
+                message.id,
+                error,
+                extra={"message_id": str(message.id), "queue": message.administration_queue},
+            )
             return
         self.put(changes, queue, [acknowledgment], [acknowledgment.size], HistoryEvent.SENT)
 

@@ -112,7 +112,7 @@ class QueueManager:
             await store.close()
             raise
         manager._maintenance.start()
-        log.info("queue manager %s is open on %s", manager.name, directory)
+        log.info("queue manager %s is open", manager.name)
         return manager
 
     async def close(self) -> None:

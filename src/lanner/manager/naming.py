@@ -116,7 +116,7 @@ class QueueTable:
         if known is not None:
             return known
         parsed = parse_name(name) if isinstance(name, str) else name
-        if isinstance(parsed, PathName):
+        if isinstance(parsed, PathName) and not parsed.is_local:
             parsed = parsed.with_computer(".") if self.is_local(parsed.computer) else parsed.to_direct_os()
         if isinstance(name, str) and len(name) <= MAX_PARSED_LENGTH:
             if len(self._parsed) >= MAX_PARSED:

@@ -223,7 +223,7 @@ class Writer:
                         self._commit([changes])
                     return
                 error = translate(problem, self._path)
-                log.error("a group of %d operations was not stored: %s", len(group), error)
+                log.error("a group of %d operations was not stored: %s", len(group), problem)
         for changes in group:
             if error is not None:
                 changes.error = error
