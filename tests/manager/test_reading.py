@@ -684,6 +684,40 @@ async def test_the_time_of_a_message_that_comes_back_from_the_journal_still_runs
     assert counts(manager, ORDERS) == (0, 0)
 
 
+@pytest.mark.parametrize("journaling", [False, True])
+async def test_a_message_without_a_time_any_more_has_none_when_it_comes_back(
+    manager: QueueManager, clock: ManualClock, journaling: bool
+) -> None:
+    await manager.create_queue(ORDERS, QueueProperties(journaling=journaling))
+    sent = await manager.send(ORDERS, durable(b"one", time_to_be_received=1, negative_journaling=True))
+    await turn(manager, clock, 2)
+    with opened_for(manager, DEAD_LETTER) as handle:
+        await manager.move_message(handle, only_place(sent), ORDERS)
+    with stuck_writer(manager):
+        receiving = await started(manager.receive(ORDERS))
+        await committing(manager)
+        await cancel(receiving)
+    await settle(manager)
+    await turn(manager, clock, 10)
+    await check_nothing_lost(manager, ORDERS, [b"one"])
+
+
+async def test_a_receive_that_is_cancelled_when_it_was_journaled_takes_the_message_back_from_there(
+    manager: QueueManager,
+) -> None:
+    await manager.create_queue(ORDERS, QueueProperties(journaling=True))
+    await manager.send(ORDERS, durable(b"one"))
+    receiving = asyncio.ensure_future(manager.receive(ORDERS))
+
+    def cancel_it(event: MessageDeleted) -> None:
+        receiving.cancel()
+
+    manager.events.subscribe(MessageDeleted, cancel_it)
+    await asyncio.wait([receiving])
+    assert receiving.cancelled()
+    await check_nothing_lost(manager, ORDERS, [b"one"])
+
+
 async def test_a_message_that_would_come_back_to_a_deleted_queue_goes_with_it(opened: Opener) -> None:
     async with opened() as manager:
         await manager.create_queue(ORDERS)

@@ -41,8 +41,8 @@ BACKLOG = 512
 class LimitedProtocol(HttpToolsProtocol):
     """uvicorn's protocol with limits that it lacks: on the size of a head, and on the time for head and body.
 
-    One timer per connection: for the head from its first byte (for the first head from the connection on),
-    for the body from each of its pieces. It runs only while the client has to send something.
+    One timer per connection, which runs only while the client owes us the rest of a request: for a head from
+    its first byte (for the first head from the connection on), for a body from each of its pieces.
     """
 
     def connection_made(self, transport: Any) -> None:
@@ -59,35 +59,32 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Count what comes before the head is complete."""
+        """Take what came, and see what is missing."""
         if self._in_head:
-            if not self._head_bytes:
-                self._expect_within(HEADER_SECONDS)
             self._head_bytes += len(data)
         super().data_received(data)
-        if self._in_head and self._head_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
+        if not self._in_head:
+            self._expect_within(BODY_SECONDS)
+        elif not self._head_bytes:
+            self._expect_nothing()
+        elif self._head_bytes > MAX_HEADER_BYTES:
             log.warning(
                 "a request's head was larger than %d bytes: the connection is closed", MAX_HEADER_BYTES
             )
             self.transport.close()
+        elif self._slow_timer is None:
+            self._expect_within(HEADER_SECONDS)
 
     def on_headers_complete(self) -> None:
-        """Expect a body."""
+        """The next thing to come is a body."""
         self._in_head = False
-        self._expect_within(BODY_SECONDS)
         super().on_headers_complete()
 
-    def on_body(self, body: bytes) -> None:
-        """Expect the next piece."""
-        super().on_body(body)
-        self._expect_within(BODY_SECONDS)
-
     def on_message_complete(self) -> None:
-        """It is our turn; after that comes a head, some time."""
+        """The next thing to come is a head, some time."""
         super().on_message_complete()
         self._in_head = True
         self._head_bytes = 0
-        self._expect_nothing()
 
     def _expect_within(self, seconds: float) -> None:
         self._expect_nothing()
@@ -119,6 +116,7 @@ class ApiServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=STOP_SECONDS,
         )
