@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Protocol
@@ -28,10 +27,6 @@ ADDRESS_NAME = "api.address"
 
 STOP_SECONDS = 10.0
 """How long a stop may take."""
-
-SWITCH_SECONDS = 0.001
-"""How long one thread may keep the interpreter when another wants it. With the default of 5 ms the writer
-would wait for a busy event loop at every statement."""
 
 
 class ProtocolEndpoint(Protocol):
@@ -67,7 +62,6 @@ class Service:
 
     async def start(self) -> list[str]:
         """Start everything; says in words what listens where."""
-        sys.setswitchinterval(SWITCH_SECONDS)
         config = self.config
         data = config.data
         try:

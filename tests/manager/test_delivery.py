@@ -182,6 +182,14 @@ async def test_a_message_that_asks_for_it_is_copied_into_the_systems_journal_whe
     assert manager.total_bytes == copy.size
 
 
+async def test_the_copy_in_the_systems_journal_does_not_expire(
+    manager: QueueManager, clock: ManualClock, orders: str
+) -> None:
+    await manager.send(orders, durable(positive_journaling=True, time_to_be_received=5))
+    await turn(manager, clock, 5)
+    assert (counts(manager, orders), counts(manager, SYSTEM_JOURNAL)) == ((0, 0), (1, 1))
+
+
 async def test_a_message_that_has_not_arrived_is_not_in_the_systems_journal(manager: QueueManager) -> None:
     await manager.send(ELSEWHERE, durable(positive_journaling=True))
     assert counts(manager, SYSTEM_JOURNAL) == (0, 0)

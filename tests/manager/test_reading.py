@@ -35,7 +35,7 @@ from tests.manager.conftest import (
     turn,
 )
 
-from lanner.manager import ManualClock, QueueManager
+from lanner.manager import ManualClock, QueueManager, expiry
 from lanner.manager.events import MessageDeleted
 from lanner.model.codes import MessageClass
 from lanner.model.errors import (
@@ -670,9 +670,12 @@ async def test_a_receive_that_is_cancelled_while_it_reads_gives_the_message_back
         await check_nothing_lost(manager, ORDERS, [b"one"])
 
 
+@pytest.mark.parametrize("tidied", [False, True])
 async def test_the_time_of_a_message_that_comes_back_from_the_journal_still_runs(
-    manager: QueueManager, clock: ManualClock
+    manager: QueueManager, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, tidied: bool
 ) -> None:
+    if tidied:
+        monkeypatch.setattr(expiry, "MIN_REMAINS", 0)
     await manager.create_queue(ORDERS, QueueProperties(journaling=True))
     await manager.send(ORDERS, durable(b"one", time_to_be_received=10))
     with stuck_writer(manager):

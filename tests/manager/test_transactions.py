@@ -488,6 +488,7 @@ async def test_what_is_in_the_poison_subqueue_stays_there(manager: QueueManager)
         await manager.transaction_abort(transaction)
     (poison,) = await contents(manager, ORDERS + ";poison")
     assert poison.abort_count == 3
+    assert [row.event for row in await history(manager)].count("moved") == 1
 
 
 async def test_poison_survives_a_restart_and_can_be_moved_back(opened: Opener) -> None:
