@@ -48,10 +48,17 @@ T = TypeVar("T")
 LOCAL = st.sampled_from(sorted(PROPERTIES))
 SUBQUEUES = st.builds("{};{}".format, LOCAL, st.sampled_from(("later", "poison")))
 JOURNALS = st.builds("{};journal".format, LOCAL)
-DESTINATIONS = st.one_of(LOCAL, LOCAL, st.just(OUTGOING))
-PLACES = st.one_of(LOCAL, LOCAL, SUBQUEUES, JOURNALS, st.sampled_from(SYSTEM), st.just(OUTGOING))
-MOVE_TARGETS = st.one_of(LOCAL, SUBQUEUES, SUBQUEUES, JOURNALS)
-SLOTS = st.integers(0, 2)
+TRANSACTIONAL = [name for name, properties in PROPERTIES.items() if properties.transactional]
+ORDINARY = [name for name in PROPERTIES if name not in TRANSACTIONAL]
+# Mostly what makes sense, so that the queues are full; sometimes what does not.
+DESTINATIONS = st.sampled_from((*ORDINARY * 2, OUTGOING, *TRANSACTIONAL))
+TRANSACTIONAL_DESTINATIONS = st.sampled_from((*TRANSACTIONAL * 3, OUTGOING, *ORDINARY))
+PLACES = st.one_of(LOCAL, SUBQUEUES, JOURNALS, st.sampled_from((*SYSTEM, OUTGOING)))
+SPOTS = st.one_of(PLACES, *[st.integers(0, 9)] * 3)
+"""The name of a queue; or a number, for one of those that are not empty."""
+MOVE_TARGETS = st.one_of(st.sampled_from((";later", ";poison", "")), LOCAL, SUBQUEUES, JOURNALS)
+"""The name of a queue; or what follows the name of the message's own."""
+SLOTS = st.integers(0, 1)
 MAYBE_SLOTS = st.none() | SLOTS
 INDEXES = st.integers(0, 5)
 DELAYS = st.sampled_from((0.0, 0.0001, 0.0004, 0.001))
@@ -133,7 +140,7 @@ class ManagerMachine(RuleBasedStateMachine):
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do it to the real one. Nothing takes that long, unless it takes for ever."""
-        return self.loop.run_until_complete(asyncio.wait_for(work, 10))
+        return self.loop.run_until_complete(asyncio.wait_for(work, 60))
 
     def both(self, real: Coroutine[Any, Any, T], model: Callable[[], object]) -> T | None:
         """Do the same to both; both refuse it alike, or neither does. Then what is due happens."""
@@ -192,6 +199,12 @@ class ManagerMachine(RuleBasedStateMachine):
             self.units[slot] = (self.manager.create_transaction(), Unit())
         return self.units[slot]
 
+    def queue_at(self, spot: str | int) -> str:
+        if isinstance(spot, str):
+            return spot
+        filled = sorted(box.name for box in self.world.everything() if box.held)
+        return filled[spot % len(filled)] if filled else OUTGOING
+
     def some(self, name: str, index: int) -> Held | None:
         """One of the messages in a queue, locked ones too."""
         try:
@@ -207,20 +220,19 @@ class ManagerMachine(RuleBasedStateMachine):
         for name in PROPERTIES:
             self.create(name)
 
-    @rule(name=LOCAL)
-    def create(self, name: str) -> None:
-        self.both(
-            self.manager.create_queue(name, PROPERTIES[name]),
-            lambda: self.world.create(name),
-        )
-
-    @rule(name=DESTINATIONS, sure=st.integers(0, 3))
-    def delete(self, name: str, sure: int) -> None:
-        if not sure:
+    @rule(name=DESTINATIONS, delete=st.booleans())
+    def create_or_delete(self, name: str, delete: bool) -> None:
+        if delete:
             self.both(self.manager.delete_queue(name), lambda: self.world.delete(name))
+        elif name != OUTGOING:
+            self.create(name)
 
-    @rule(name=PLACES)
-    def purge(self, name: str) -> None:
+    def create(self, name: str) -> None:
+        self.both(self.manager.create_queue(name, PROPERTIES[name]), lambda: self.world.create(name))
+
+    @rule(spot=SPOTS)
+    def purge(self, spot: str | int) -> None:
+        name = self.queue_at(spot)
         counts: list[int] = []
         real = self.both(self.manager.purge_queue(name), lambda: counts.append(self.world.purge(name)))
         assert real == (counts[0] if counts else None)
@@ -242,7 +254,7 @@ class ManagerMachine(RuleBasedStateMachine):
         messages = [self.message(wish) for wish in wishes]
         self.both(self.manager.send_many(name, messages), lambda: self.world.send([name], messages, None))
 
-    @rule(slot=SLOTS, name=DESTINATIONS, wish=WISHES)
+    @rule(slot=SLOTS, name=TRANSACTIONAL_DESTINATIONS, wish=WISHES)
     def send_in_transaction(self, slot: int, name: str, wish: Wish) -> None:
         transaction, unit = self.unit(slot)
         message = self.message(wish)
@@ -251,14 +263,14 @@ class ManagerMachine(RuleBasedStateMachine):
             lambda: self.world.send([name], [message], unit),
         )
 
-    @rule(first=LOCAL, second=DESTINATIONS, wish=WISHES)
+    @rule(first=DESTINATIONS, second=DESTINATIONS, wish=WISHES)
     def fan_out(self, first: str, second: str, wish: Wish) -> None:
         message = self.message(wish)
         names = sorted({first, second}, key=lambda name: format_name(name).casefold())
         elements = ",".join(format_name(name) for name in names)
         self.both(self.manager.send(elements, message), lambda: self.world.send(names, [message], None))
 
-    @rule(name=LOCAL, wish=WISHES, key=st.sampled_from("ab"))
+    @rule(name=st.sampled_from(ORDINARY), wish=WISHES, key=st.sampled_from("abcd"))
     def send_with_key(self, name: str, wish: Wish, key: str) -> None:
         message = self.message(wish)
 
@@ -276,8 +288,9 @@ class ManagerMachine(RuleBasedStateMachine):
 
     # Reading.
 
-    @rule(name=PLACES, slot=MAYBE_SLOTS, by=st.sampled_from(("any", "id", "correlation")), index=INDEXES)
-    def receive(self, name: str, slot: int | None, by: str, index: int) -> None:
+    @rule(spot=SPOTS, slot=MAYBE_SLOTS, by=st.sampled_from(("any", "id", "correlation")), index=INDEXES)
+    def receive(self, spot: str | int, slot: int | None, by: str, index: int) -> None:
+        name = self.queue_at(spot)
         transaction, unit = self.unit(slot)
         known = self.some(name, index)
         message_id = known.id if known and by == "id" else None
@@ -301,8 +314,9 @@ class ManagerMachine(RuleBasedStateMachine):
             self.with_handle(name, real), lambda: self.world.receive(self.world.first(name, will_do), unit)
         )
 
-    @rule(name=PLACES, slot=MAYBE_SLOTS, count=st.integers(1, 4))
-    def receive_many(self, name: str, slot: int | None, count: int) -> None:
+    @rule(spot=SPOTS, slot=MAYBE_SLOTS, count=st.integers(1, 4))
+    def receive_many(self, spot: str | int, slot: int | None, count: int) -> None:
+        name = self.queue_at(spot)
         transaction, unit = self.unit(slot)
         expected: list[str] = []
 
@@ -317,15 +331,18 @@ class ManagerMachine(RuleBasedStateMachine):
         received = self.both(self.with_handle(name, real), model)
         assert [message.label for message in received or []] == expected
 
-    @rule(name=PLACES)
-    def peek(self, name: str) -> None:
+    @rule(spot=SPOTS)
+    def peek(self, spot: str | int) -> None:
+        name = self.queue_at(spot)
+
         def real(handle: OpenQueue) -> Coroutine[Any, Any, Message]:
             return self.manager.peek_message(handle, timeout=0)
 
         self.same_message(self.with_handle(name, real, peek=True), lambda: self.world.first(name, peek=True))
 
-    @rule(name=PLACES, index=INDEXES, action=st.sampled_from(SeekAction), slot=MAYBE_SLOTS)
-    def receive_by_lookup(self, name: str, index: int, action: SeekAction, slot: int | None) -> None:
+    @rule(spot=SPOTS, index=INDEXES, action=st.sampled_from(SeekAction), slot=MAYBE_SLOTS)
+    def receive_by_lookup(self, spot: str | int, index: int, action: SeekAction, slot: int | None) -> None:
+        name = self.queue_at(spot)
         transaction, unit = self.unit(slot)
         known = self.some(name, index)
 
@@ -339,8 +356,9 @@ class ManagerMachine(RuleBasedStateMachine):
             lambda: self.world.receive(self.world.seek(name, known, action, peek=False), unit),
         )
 
-    @rule(name=PLACES, index=INDEXES, action=st.sampled_from(SeekAction))
-    def peek_by_lookup(self, name: str, index: int, action: SeekAction) -> None:
+    @rule(spot=SPOTS, index=INDEXES, action=st.sampled_from(SeekAction))
+    def peek_by_lookup(self, spot: str | int, index: int, action: SeekAction) -> None:
+        name = self.queue_at(spot)
         known = self.some(name, index)
 
         def real(handle: OpenQueue) -> Coroutine[Any, Any, Message]:
@@ -353,8 +371,10 @@ class ManagerMachine(RuleBasedStateMachine):
             lambda: self.world.seek(name, known, action, peek=True),
         )
 
-    @rule(name=PLACES)
-    def receive_begin(self, name: str) -> None:
+    @rule(spot=SPOTS)
+    def receive_begin(self, spot: str | int) -> None:
+        name = self.queue_at(spot)
+
         def model() -> Held:
             held = self.world.first(name)
             held.locked = True
@@ -394,11 +414,14 @@ class ManagerMachine(RuleBasedStateMachine):
 
     # Moving.
 
-    @rule(name=PLACES, index=INDEXES, goal=MOVE_TARGETS, slot=MAYBE_SLOTS)
-    def move(self, name: str, index: int, goal: str, slot: int | None) -> None:
+    @rule(spot=SPOTS, index=INDEXES, goal=MOVE_TARGETS, slot=MAYBE_SLOTS)
+    def move(self, spot: str | int, index: int, goal: str, slot: int | None) -> None:
+        name = self.queue_at(spot)
         held = self.some(name, index)
         if held is None:
             return
+        if goal in (";later", ";poison", ""):
+            goal = (held.box.parent or held.box).name + goal
         transaction, unit = self.unit(slot)
 
         def real(handle: OpenQueue) -> Coroutine[Any, Any, None]:
@@ -408,7 +431,7 @@ class ManagerMachine(RuleBasedStateMachine):
 
     # Being interrupted: each of these happens wholly, or not at all, and no lock and no byte stays behind.
 
-    @rule(name=LOCAL, wish=WISHES, key=st.none() | st.sampled_from("cd"), delay=DELAYS)
+    @rule(name=st.sampled_from(ORDINARY), wish=WISHES, key=st.none() | st.sampled_from("efgh"), delay=DELAYS)
     def cancelled_send(self, name: str, wish: Wish, key: str | None, delay: float) -> None:
         message = self.message(wish)
         if key is not None and (key in self.keys or name not in self.world.boxes):
@@ -422,8 +445,9 @@ class ManagerMachine(RuleBasedStateMachine):
         elif not isinstance(error, asyncio.CancelledError):
             self.follow(lambda: self.world.send([name], [message], None), error)
 
-    @rule(name=PLACES, slot=MAYBE_SLOTS, delay=DELAYS)
-    def cancelled_receive(self, name: str, slot: int | None, delay: float) -> None:
+    @rule(spot=SPOTS, slot=MAYBE_SLOTS, delay=DELAYS)
+    def cancelled_receive(self, spot: str | int, slot: int | None, delay: float) -> None:
+        name = self.queue_at(spot)
         transaction, unit = self.unit(slot)
 
         def real(handle: OpenQueue) -> Coroutine[Any, Any, Message]:
@@ -480,16 +504,14 @@ class ManagerMachine(RuleBasedStateMachine):
 
     # Transactions, time and restarts.
 
-    @rule(slot=SLOTS)
-    def commit(self, slot: int) -> None:
-        if slot in self.units:
-            transaction, unit = self.units.pop(slot)
+    @rule(slot=SLOTS, commit=st.booleans())
+    def end(self, slot: int, commit: bool) -> None:
+        if slot not in self.units:
+            return
+        transaction, unit = self.units.pop(slot)
+        if commit:
             self.both(self.manager.transaction_commit(transaction), lambda: self.world.commit(unit))
-
-    @rule(slot=SLOTS)
-    def abort(self, slot: int) -> None:
-        if slot in self.units:
-            transaction, unit = self.units.pop(slot)
+        else:
             self.both(self.manager.transaction_abort(transaction), lambda: self.world.abort(unit))
 
     @rule(seconds=st.sampled_from((0.5, 1.0, 2.0, 5.0)))

@@ -310,17 +310,15 @@ class AsyncClient:
     async def history(self, first: int = 1, last: int | None = None) -> AsyncIterator[HistoryRow]:
         """Read a range of history rows."""
         request = HistoryRequest(first=first, last=last)
-        async with self._transport.stream("/v1/history", request) as response:
-            async for line in response.aiter_lines():
-                fields = msgspec.json.decode(line)
-                yield msgspec.convert([fields[name] for name in HistoryRow.__struct_fields__], HistoryRow)
+        async for line in _lines(self._transport.stream("/v1/history", request)):
+            fields = msgspec.json.decode(line)
+            yield msgspec.convert([fields[name] for name in HistoryRow.__struct_fields__], HistoryRow)
 
     async def history_arrow(self, first: int = 1, last: int | None = None) -> AsyncIterator[bytes]:
         """Read a range of the history as the bytes of an Arrow stream."""
         request = HistoryRequest(first=first, last=last, format="arrow")
-        async with self._transport.stream("/v1/history", request) as response:
-            async for piece in response.aiter_bytes():
-                yield piece
+        async for piece in self._transport.stream("/v1/history", request):
+            yield piece
 
     async def register_reader(self, name: str) -> ReaderOut:
         """Let retention wait for a reader."""
@@ -400,6 +398,14 @@ class AsyncTransaction:
     async def move(self, queue: str, lookup_id: int, target: str) -> None:
         """Move a message when the transaction is committed."""
         await self._client.move(queue, lookup_id, target, transaction=self.id)
+
+
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    rest = b""
+    async for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            yield line
 
 
 def make_message(body: bytes | str, **attributes: Any) -> MessageIn:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-import httpx
+import aiohttp
 import msgspec
 
 from lanner.client.address import Address
@@ -28,8 +27,11 @@ LONGEST_PAUSE = 2.0
 """Seconds between two attempts: doubled from the first to the longest."""
 
 MAX_CONNECTIONS = 1000
+CHUNK_BYTES = 64 * 1024
 
 MSGPACK = "application/msgpack"
+OK = 200
+UNAUTHORIZED = 401
 
 _ERRORS: dict[str, type[errors.LannerError]] = {
     name.removesuffix("Error"): getattr(errors, name) for name in errors.__all__
@@ -38,23 +40,35 @@ _ERRORS: dict[str, type[errors.LannerError]] = {
 _encoder = msgspec.msgpack.Encoder()
 
 
+class _Response(NamedTuple):
+    status: int
+    content_type: str
+    content: bytes
+
+
 class Transport:
     """Connections to one API. ``patience`` is how many seconds it waits for a manager that is away."""
 
     def __init__(self, address: Address, patience: float) -> None:
         self._address = address
         self._patience = patience
-        self._http = httpx.AsyncClient(
-            base_url=address.url,
-            headers={"authorization": f"Bearer {address.token}"},
-            timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS),
-            trust_env=False,
-        )
+        self._opened: aiohttp.ClientSession | None = None
+
+    @property
+    def _session(self) -> aiohttp.ClientSession:
+        # Made at first use, on the loop that uses it.
+        if self._opened is None:
+            self._opened = aiohttp.ClientSession(
+                base_url=self._address.url,
+                headers={"authorization": f"Bearer {self._address.token}"},
+                connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS),
+            )
+        return self._opened
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._http.aclose()
+        if self._opened is not None:
+            await self._opened.close()
 
     async def call(
         self,
@@ -67,76 +81,73 @@ class Transport:
         repeatable: bool = False,
     ) -> T:
         """Make a request. A ``repeatable`` one does no harm when it arrives twice."""
-        response = await self._attempt(self._request(method, path, request, wait), repeatable)
-        if response.status_code != httpx.codes.OK:
-            raise _error(response)
-        if response.headers.get("content-type") == MSGPACK:
-            return msgspec.msgpack.decode(response.content, type=answer)
-        return msgspec.json.decode(response.content, type=answer)
-
-    @asynccontextmanager
-    async def stream(self, path: str, request: In) -> AsyncIterator[httpx.Response]:
-        """Read an answer that comes in pieces."""
-        try:
-            response = await self._http.send(self._request("GET", path, request, 0.0), stream=True)
-        except httpx.TransportError as error:
-            raise self._away(error) from error
-        try:
-            if response.status_code != httpx.codes.OK:
-                await response.aread()
-                raise _error(response)
-            yield response
-        finally:
-            await response.aclose()
-
-    def _request(self, method: str, path: str, request: In, wait: float) -> httpx.Request:
-        timeout = httpx.Timeout(ANSWER_SECONDS + wait, connect=CONNECT_SECONDS)
-        if method in ("GET", "DELETE"):
-            fields = msgspec.to_builtins(request, str_keys=True)
-            query = {name: _query_text(value) for name, value in fields.items() if value is not None}
-            return self._http.build_request(method, path, params=query, timeout=timeout)
-        return self._http.build_request(
-            method,
-            path,
-            content=_encoder.encode(request),
-            headers={"content-type": MSGPACK},
-            timeout=timeout,
-        )
-
-    async def _attempt(self, request: httpx.Request, repeatable: bool) -> httpx.Response:
         deadline = time.monotonic() + self._patience
         pause = FIRST_PAUSE
         while True:
             try:
-                return await self._http.send(request)
-            except httpx.TransportError as error:
+                response = await self._attempt(method, path, request, wait)
+                break
+            except (aiohttp.ClientError, TimeoutError) as error:
                 # Nothing was sent when there was no connection; else the request may have been done.
-                safe = repeatable or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+                safe = repeatable or isinstance(error, aiohttp.ClientConnectorError)
                 if not safe or time.monotonic() + pause > deadline:
                     raise self._away(error) from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+        if response.status != OK:
+            raise _error(response)
+        return _decode(response, answer)
 
-    def _away(self, error: httpx.TransportError) -> errors.ConnectionFailedError:
+    async def stream(self, path: str, request: In) -> AsyncIterator[bytes]:
+        """Read an answer that comes in pieces."""
+        try:
+            async with self._session.get(path, **self._options("GET", request, 0.0)) as response:
+                if response.status != OK:
+                    raise _error(await _whole(response))
+                async for piece in response.content.iter_chunked(CHUNK_BYTES):
+                    yield piece
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise self._away(error) from error
+
+    async def _attempt(self, method: str, path: str, request: In, wait: float) -> _Response:
+        async with self._session.request(method, path, **self._options(method, request, wait)) as response:
+            return await _whole(response)
+
+    def _options(self, method: str, request: In, wait: float) -> dict[str, Any]:
+        timeout = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=ANSWER_SECONDS + wait)
+        if method in ("GET", "DELETE"):
+            fields = msgspec.to_builtins(request, str_keys=True)
+            query = {name: _query_text(value) for name, value in fields.items() if value is not None}
+            return {"params": query, "timeout": timeout}
+        return {"data": _encoder.encode(request), "headers": {"content-type": MSGPACK}, "timeout": timeout}
+
+    def _away(self, error: Exception) -> errors.ConnectionFailedError:
         return errors.ConnectionFailedError(
             f"the queue manager at {self._address.url} does not answer ({type(error).__name__})",
             hint="see whether it is running: lanner serve",
         )
 
 
+async def _whole(response: aiohttp.ClientResponse) -> _Response:
+    return _Response(response.status, response.headers.get("content-type", ""), await response.read())
+
+
 def _query_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _error(response: httpx.Response) -> errors.LannerError:
+def _decode(response: _Response, kind: type[T]) -> T:
+    if response.content_type == MSGPACK:
+        return msgspec.msgpack.decode(response.content, type=kind)
+    return msgspec.json.decode(response.content, type=kind)
+
+
+def _error(response: _Response) -> errors.LannerError:
     try:
-        if response.headers.get("content-type") == MSGPACK:
-            answer = msgspec.msgpack.decode(response.content, type=ErrorAnswer)
-        else:
-            answer = msgspec.json.decode(response.content, type=ErrorAnswer)
+        answer = _decode(response, ErrorAnswer)
     except msgspec.MsgspecError:
-        return errors.LannerError(f"the queue manager answered with status {response.status_code}")
-    if response.status_code == httpx.codes.UNAUTHORIZED:
+        return errors.LannerError(f"the queue manager answered with status {response.status}")
+    if response.status == UNAUTHORIZED:
         return errors.AccessDeniedError("the queue manager does not know this token", hint="check --token")
     kind = _ERRORS.get(answer.error, errors.LannerError)
     if kind is errors.QuotaExceededError:
