@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Coroutine
 from typing import Any
 from uuid import UUID
 
 import pytest
+from lanner.store import Changes
 from tests.manager.conftest import (
     BOTH_DELIVERIES,
     DEAD_LETTER,
@@ -541,6 +543,29 @@ async def test_on_a_full_disk_nothing_is_purged_or_deleted(manager: QueueManager
         assert paths(manager) == [orders]
     await manager.send(orders, durable(b"three"))
     assert await manager.purge_queue(orders) == 3
+    await manager.delete_queue(orders)
+    assert paths(manager) == []
+
+
+async def test_a_queue_whose_deletion_is_not_stored_is_still_there(
+    manager: QueueManager, orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = manager.store._writer
+    write = writer._write
+
+    def refuse(group: list[Changes]) -> None:
+        if any(changes.queue_deletes for changes in group):
+            error = sqlite3.OperationalError("full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        write(group)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(writer, "_write", refuse)
+        with pytest.raises(StoreFullError):
+            await manager.delete_queue(orders)
+    await manager.send(orders, durable(b"one"))
+    assert (await manager.receive(orders, timeout=0)).body == b"one"
     await manager.delete_queue(orders)
     assert paths(manager) == []
 

@@ -247,6 +247,17 @@ async def test_a_stopped_manager_expires_nothing(opened: Opener, clock: ManualCl
         clock.advance(20)
 
 
+async def test_what_has_begun_to_expire_when_the_manager_stops_is_brought_to_its_end(
+    opened: Opener, clock: ManualClock
+) -> None:
+    async with opened() as manager:
+        await manager.create_queue(ORDERS)
+        await manager.send(ORDERS, durable(time_to_be_received=10, negative_journaling=True))
+        clock.advance(10)
+    async with opened() as manager:
+        assert (counts(manager, ORDERS), counts(manager, DEAD_LETTER)) == ((0, 0), (1, 1))
+
+
 # Many of them.
 
 

@@ -296,6 +296,20 @@ async def test_a_message_that_was_purged_in_that_moment_does_not_come_back(
     assert counts(manager, orders) == (0, 0)
 
 
+async def test_who_peeks_and_is_cancelled_in_that_moment_gives_nothing_back(
+    manager: QueueManager, orders: str
+) -> None:
+    await manager.send(orders, express())
+    await manager.receive(orders)
+    peeker = await started(manager.peek(orders))
+    transaction = manager.create_transaction()
+    receiver = await started(manager.receive(orders, transaction=transaction))
+    await manager.send(orders, express(b"one"))
+    peeker.cancel()
+    assert (await receiver).body == b"one"
+    assert counts(manager, orders) == (1, 0)
+
+
 async def test_a_message_that_nobody_takes_in_that_moment_stays(manager: QueueManager, orders: str) -> None:
     first, second = await given_in_this_moment(manager, orders)
     second.cancel()

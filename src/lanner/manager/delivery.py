@@ -25,21 +25,22 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from lanner.manager.acknowledgments import make_acknowledgment
 from lanner.manager.core import Core
 from lanner.manager.events import MessageAvailable, MessageDeleted
-from lanner.manager.expiry import Expiry
-from lanner.manager.positions import Position, PositionState, lookup_identifier
+from lanner.manager.expiry import Expiry, expiry_in, expiry_reason
+from lanner.manager.positions import Position, PositionState, index_row, lookup_identifier
 from lanner.manager.queues import KILOBYTE, OutgoingQueue, Queue
 from lanner.manager.recorder import history_row
 from lanner.model.codes import MessageClass, describe_class
 from lanner.model.errors import LannerError
 from lanner.model.history import HistoryEvent
-from lanner.model.message import INFINITE, Message, MessageSecurity, PrivacyLevel, SenderIdType
+from lanner.model.message import INFINITE, Message
 from lanner.model.message import Delivery as Guarantee
 from lanner.model.message_id import MessageId
 from lanner.model.queue import QueueKind
 from lanner.store import Changes
-from lanner.store.codec import MessageFlags, MessageRow, content_record, flags_of
+from lanner.store.codec import MessageFlags, content_record, flags_of
 
 __all__ = ["Delivery"]
 
@@ -55,7 +56,6 @@ DROP_CHUNK = 500
 """Messages dropped by one set of changes when many go at once: their bodies are in memory meanwhile."""
 
 _ACKNOWLEDGMENTS = MessageFlags.ACKNOWLEDGMENTS.value
-_POSITIVE_ACKNOWLEDGMENTS = (MessageClass.ACK_REACH_QUEUE, MessageClass.ACK_RECEIVE)
 
 
 class Delivery:
@@ -143,7 +143,7 @@ class Delivery:
             core.store_queue(changes, queue)
         positions: list[Position] = []
         if expires is None:
-            expires = [_expiry_in(queue, message) for message in messages]
+            expires = [expiry_in(queue, message) for message in messages]
         for message, size, expiry in zip(messages, sizes, expires, strict=True):
             assert message.id is not None
             position = Position(
@@ -160,7 +160,7 @@ class Delivery:
             positions.append(position)
             why = reason
             if message.delivery is Guarantee.RECOVERABLE:
-                changes.messages.append(_index_row(position, message.arrival_time))
+                changes.messages.append(index_row(position, message.arrival_time))
                 changes.contents.append(content_record(message))
             else:
                 position.message = message
@@ -360,7 +360,7 @@ class Delivery:
             self._release_all(positions)
             raise
         for position, message in zip(positions, messages, strict=True):
-            self.drop(changes, position, message, event, reason or _expiry_reason(position.queue))
+            self.drop(changes, position, message, event, reason or expiry_reason(position.queue))
         await self._core.finish(changes)
 
     # Acknowledgments.
@@ -373,7 +373,8 @@ class Delivery:
             queue = self._core.target(message.administration_queue)
             if queue.properties.transactional or queue.is_read_only or queue.kind is QueueKind.SUBQUEUE:
                 raise LannerError(f"{queue.name} cannot be an administration queue")
-            acknowledgment = self._acknowledgment(changes, queue, message, reason)
+            made = make_acknowledgment(message, reason, self._core.machine_id)
+            acknowledgment = self.stamp_all(changes, queue, [made])[0]
             self._core.charge(queue, acknowledgment.size)
         except LannerError as error:
             # The text says to discard it; the operator gets to know.
@@ -401,28 +402,6 @@ class Delivery:
         is_dead = position.message_class >= MessageClass.NACK_BAD_DESTINATION_QUEUE
         own = self._core.queues.parse(message.dead_letter_queue)
         return is_dead and own.key == (queue.parent or queue).key
-
-    def _acknowledgment(
-        self, changes: Changes, queue: Queue, message: Message, reason: MessageClass
-    ) -> Message:
-        encrypted = message.security is not None and message.security.privacy_level is not PrivacyLevel.NONE
-        has_body = reason not in _POSITIVE_ACKNOWLEDGMENTS and not encrypted
-        acknowledgment = Message(
-            message_class=reason.value,
-            correlation_id=message.id,
-            response_queue=message.destination_queue,
-            delivery=message.delivery,
-            label=message.label,
-            priority=message.priority,
-            body=message.body if has_body else b"",
-            body_type=message.body_type if has_body else 0,
-            time_to_reach_queue=INFINITE,
-            time_to_be_received=INFINITE,
-            security=MessageSecurity(
-                sender_id_type=SenderIdType.QUEUE_MANAGER, sender_id=self._core.machine_id.bytes_le
-            ),
-        )
-        return self.stamp_all(changes, queue, [acknowledgment])[0]
 
     # The pieces.
 
@@ -614,32 +593,3 @@ class Delivery:
                 now, event, queue.name, message, message.size, message_class, reason, None, transaction_id
             )
         )
-
-
-def _index_row(position: Position, arrived: float) -> MessageRow:
-    return (
-        position.lookup_id,
-        position.queue.id,
-        position.id,
-        position.correlation,
-        position.size,
-        position.message_class,
-        position.flags,
-        arrived,
-        position.expires,
-        position.aborts,
-    )
-
-
-def _expiry_in(queue: Queue, message: Message) -> float | None:
-    if isinstance(queue, OutgoingQueue):
-        return message.transit_expiry()
-    if message.time_to_be_received == INFINITE or queue.is_read_only:
-        return None
-    return message.expiry()
-
-
-def _expiry_reason(queue: Queue) -> MessageClass:
-    if isinstance(queue, OutgoingQueue):
-        return MessageClass.NACK_REACH_QUEUE_TIMEOUT
-    return MessageClass.NACK_RECEIVE_TIMEOUT

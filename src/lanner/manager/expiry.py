@@ -12,8 +12,11 @@ from collections.abc import Callable
 
 from lanner.manager.clock import Clock, Timer
 from lanner.manager.positions import Position, PositionState
+from lanner.manager.queues import OutgoingQueue, Queue
+from lanner.model.codes import MessageClass
+from lanner.model.message import INFINITE, Message
 
-__all__ = ["Expiry"]
+__all__ = ["Expiry", "expiry_in", "expiry_reason"]
 
 RETRY_DELAY = 1.0
 """Seconds until a message that came back after its time is looked at again."""
@@ -102,3 +105,19 @@ def _is_current(entry: tuple[float, int, Position, float]) -> bool:
     # A position that was moved to a journal has no expiry any more; one that is gone is deleted.
     position, expires = entry[2], entry[3]
     return position.state is not PositionState.DELETED and position.expires == expires
+
+
+def expiry_in(queue: Queue, message: Message) -> float | None:
+    """When a message expires in a queue: on its way, in its destination, or never again."""
+    if isinstance(queue, OutgoingQueue):
+        return message.transit_expiry()
+    if message.time_to_be_received == INFINITE or queue.is_read_only:
+        return None
+    return message.expiry()
+
+
+def expiry_reason(queue: Queue) -> MessageClass:
+    """What is told of a message that expired in a queue."""
+    if isinstance(queue, OutgoingQueue):
+        return MessageClass.NACK_REACH_QUEUE_TIMEOUT
+    return MessageClass.NACK_RECEIVE_TIMEOUT

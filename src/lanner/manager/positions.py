@@ -16,12 +16,12 @@ from sortedcontainers import SortedList
 
 from lanner.model.message import Message
 from lanner.model.message_id import MessageId
-from lanner.store.codec import MessageFlags
+from lanner.store.codec import MessageFlags, MessageRow
 
 if TYPE_CHECKING:
     from lanner.manager.queues import Queue
 
-__all__ = ["MessageList", "Position", "PositionState", "lookup_identifier", "priority_of"]
+__all__ = ["MessageList", "Position", "PositionState", "index_row", "lookup_identifier", "priority_of"]
 
 _SEQUENCE_BITS = 56
 
@@ -246,3 +246,19 @@ def _next(places: SortedList[int], place: int) -> int:
 def _previous(places: SortedList[int], place: int) -> int:
     index = places.bisect_left(place)
     return places[index - 1] if index else -1
+
+
+def index_row(position: Position, arrived: float) -> MessageRow:
+    """Make the row of the store's index."""
+    return (
+        position.lookup_id,
+        position.queue.id,
+        position.id,
+        position.correlation,
+        position.size,
+        position.message_class,
+        position.flags,
+        arrived,
+        position.expires,
+        position.aborts,
+    )
