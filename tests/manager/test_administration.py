@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from lanner.store import Changes
 from tests.manager.conftest import (
     BOTH_DELIVERIES,
     DEAD_LETTER,
@@ -58,6 +57,7 @@ from lanner.model.queue import (
     QueueProperties,
 )
 from lanner.model.security import SecurityDescriptor
+from lanner.store import Changes
 
 EVERY_PROPERTY = QueueProperties(
     label="Orders",
