@@ -225,6 +225,36 @@ async def test_backup_compact_offline_online_status(served: Served, queue: str) 
     assert (status["name"], status["messages"], status["online"]) == ("LON-1", 1, True)
 
 
+async def test_flow_control_refuses_and_admits(served: Served, queue: str) -> None:
+    await served.ask("POST", "/v1/flow-control", throttled=True)
+    refused = await served.ask_refused(
+        507, "POST", "/v1/messages/send", queue=queue, messages=[{"durable": True}]
+    )
+    assert refused["error"] == "QuotaExceeded"
+    await served.ask("POST", "/v1/flow-control", throttled=False)
+    await send(served)
+
+
+async def test_where_a_queue_is(served: Served) -> None:
+    made = await served.ask("POST", "/v1/queues", path=r".\catalogue")
+    here = await served.ask("GET", "/v1/queue/path", queue=f"PUBLIC={made['id']}")
+    assert here == {"path": r"LON-1\catalogue", "machine": "LON-1"}
+    there = await served.ask("GET", "/v1/queue/path", queue="DIRECT=OS:paris\\orders")
+    assert there == {"path": r"paris\orders", "machine": "paris"}
+
+
+async def test_an_exclusive_reader_keeps_others_out(served: Served, queue: str) -> None:
+    waiting = asyncio.create_task(
+        served.ask("POST", "/v1/messages/receive", queue=queue, wait=10, exclusive=True)
+    )
+    await asyncio.sleep(0.05)
+    refused = await served.ask_refused(409, "POST", "/v1/messages/receive", queue=queue)
+    assert refused["error"] == "SharingViolation"
+    await send(served)
+    assert len((await waiting)["messages"]) == 1
+    assert await served.ask("POST", "/v1/messages/receive", queue=queue) == {"messages": []}
+
+
 async def test_metrics_count_empty_queues_too(served: Served, queue: str) -> None:
     await send(served)
     text = (await served.http.get("/metrics")).text

@@ -63,6 +63,7 @@ async def test_a_closed_handle_is_stale(manager: QueueManager, orders: str) -> N
     handle = manager.open_queue(orders, QueueAccess.RECEIVE)
     cursor = manager.open_cursor(handle)
     manager.close_queue(handle)
+    assert cursor.is_closed
     with pytest.raises(StaleHandleError):
         await manager.dequeue_message(handle, timeout=0)
     with pytest.raises(StaleHandleError):

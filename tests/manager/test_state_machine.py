@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine
@@ -57,7 +58,7 @@ PLACES = st.one_of(LOCAL, SUBQUEUES, JOURNALS, st.sampled_from((*SYSTEM, OUTGOIN
 SPOTS = st.one_of(PLACES, *[st.integers(0, 9)] * 3)
 """The name of a queue; or a number, for one of those that are not empty."""
 MOVE_TARGETS = st.one_of(st.sampled_from((";later", ";poison", "")), LOCAL, SUBQUEUES, JOURNALS)
-"""The name of a queue; or what follows the name of the message's own."""
+"""The name of a queue; or what follows the name of the message's own, or of one that fits."""
 SLOTS = st.integers(0, 1)
 MAYBE_SLOTS = st.none() | SLOTS
 INDEXES = st.integers(0, 5)
@@ -101,19 +102,23 @@ class Wish:
         )
 
 
-WISHES = st.builds(
-    Wish,
-    size=st.sampled_from((0, 100, 400)),
-    priority=st.sampled_from((3, 3, 0, 7)),
-    express=st.booleans(),
-    lives=st.sampled_from((INFINITE, INFINITE, 0, 1, 5)),
-    reaches=st.sampled_from((DEFAULT_TIME_TO_REACH_QUEUE, 2)),
-    dead=st.sampled_from((None, None, "", r".\private$\plain", r".\private$\gone")),
-    journal=st.sampled_from((False, False, False, True)),
-    peekable=st.booleans(),
-    correlated=st.booleans(),
-    acknowledged=st.sampled_from((False, False, True)),
-)
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "size": (0, 100, 400),
+    "priority": (3, 3, 0, 7),
+    "express": (False, True),
+    "lives": (INFINITE, INFINITE, INFINITE, 0, 1, 5),
+    "reaches": (DEFAULT_TIME_TO_REACH_QUEUE, 2),
+    "dead": (None, None, "", r".\private$\plain", r".\private$\gone"),
+    "journal": (False, False, False, True),
+    "peekable": (False, True),
+    "correlated": (False, True),
+    "acknowledged": (False, False, True),
+}
+WISHES = st.builds(Wish, **{name: st.sampled_from(choices) for name, choices in CHOICES.items()})
+
+
+def some_wish(rng: random.Random) -> Wish:
+    return Wish(**{name: rng.choice(choices) for name, choices in CHOICES.items()})
 
 
 class ManagerMachine(RuleBasedStateMachine):
@@ -215,12 +220,19 @@ class ManagerMachine(RuleBasedStateMachine):
 
     # Queues.
 
-    @initialize()
-    def create_all(self) -> None:
+    @initialize(wishes=st.lists(WISHES, min_size=6, max_size=12))
+    def begin(self, wishes: list[Wish]) -> None:
+        """Make all queues, and put something into each."""
         for name in PROPERTIES:
             self.create(name)
+        for name, wish in zip(itertools.cycle((*PROPERTIES, OUTGOING)), wishes, strict=False):
+            if name in TRANSACTIONAL:
+                self.send_in_transaction(0, name, wish)
+            else:
+                self.send(name, wish)
+        self.end(0, True)
 
-    @rule(name=DESTINATIONS, delete=st.booleans())
+    @rule(name=DESTINATIONS, delete=st.sampled_from((False, False, True)))
     def create_or_delete(self, name: str, delete: bool) -> None:
         if delete:
             self.both(self.manager.delete_queue(name), lambda: self.world.delete(name))
@@ -421,7 +433,9 @@ class ManagerMachine(RuleBasedStateMachine):
         if held is None:
             return
         if goal in (";later", ";poison", ""):
-            goal = (held.box.parent or held.box).name + goal
+            top = (held.box.parent or held.box).name
+            fitting = TRANSACTIONAL if held.transactional else ORDINARY
+            goal = (top if top in PROPERTIES else fitting[0]) + goal
         transaction, unit = self.unit(slot)
 
         def real(handle: OpenQueue) -> Coroutine[Any, Any, None]:
@@ -522,8 +536,10 @@ class ManagerMachine(RuleBasedStateMachine):
             self.world.tick()
             self.run(self.settle(0.5))
 
-    @rule()
-    def restart(self) -> None:
+    @rule(really=st.sampled_from((False, False, True)))
+    def restart(self, really: bool) -> None:
+        if not really:
+            return
         self.run(self.manager.close())
         self.manager = self.run(QueueManager.open(self.directory, clock=self.clock))
         self.units.clear()
@@ -531,6 +547,45 @@ class ManagerMachine(RuleBasedStateMachine):
         self.world.restart()
         self.world.tick()
         self.run(self.settle(0))
+
+    # Left to themselves, the rules above seldom come to what takes several of them, such as poison.
+
+    @rule(seed=st.integers(0, 1_000_000), steps=st.integers(1, 40))
+    def bustle(self, seed: int, steps: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(steps):
+            self.do_something(rng)
+            self.queues_are_the_same()
+            self.totals_are_the_same()
+
+    def do_something(self, rng: random.Random) -> None:
+        """Something that will probably find something to do."""
+        spot, index, slot = rng.randrange(10), rng.randrange(6), rng.randrange(2)
+        maybe = rng.choice((slot, slot, None))
+        action = rng.choice(list(SeekAction))
+        goal = rng.choice((";later", ";poison", "", *ORDINARY, *TRANSACTIONAL))
+        steps: list[tuple[float, Callable[[], None]]] = [
+            (4, lambda: self.send(rng.choice((*ORDINARY, OUTGOING)), some_wish(rng))),
+            (4, lambda: self.send_in_transaction(slot, rng.choice(TRANSACTIONAL), some_wish(rng))),
+            (1, lambda: self.fan_out(*rng.sample((*ORDINARY, OUTGOING), 2), some_wish(rng))),
+            (5, lambda: self.receive(spot, maybe, rng.choice(("any", "id", "correlation")), index)),
+            (1, lambda: self.receive_many(spot, maybe, 3)),
+            (2, lambda: self.receive_by_lookup(spot, index, action, maybe)),
+            (2, lambda: self.receive_begin(spot)),
+            (1, lambda: self.receive_end(index, rng.random() < 0.5)),
+            (2, lambda: self.peek_by_lookup(spot, index, action)),
+            (1, lambda: self.peek(spot)),
+            (5, lambda: self.move(spot, index, goal, maybe)),
+            (4, lambda: self.end(slot, rng.random() < 0.5)),
+            (1, lambda: self.cancelled_receive(spot, maybe, rng.choice((0.0, 0.0004)))),
+            (1, lambda: self.cancelled_end(slot, rng.choice((0.0, 0.0004)), rng.random() < 0.5)),
+            (2, lambda: self.advance(rng.choice((0.5, 1.0, 2.0)))),
+            (0.5, lambda: self.purge(spot)),
+            (1, lambda: self.restart(True)),
+            (0.3, lambda: self.create_or_delete(rng.choice(list(PROPERTIES)), True)),
+            (0.7, lambda: self.create_or_delete(rng.choice(list(PROPERTIES)), False)),
+        ]
+        rng.choices([step for _, step in steps], [weight for weight, _ in steps])[0]()
 
     # What always holds.
 

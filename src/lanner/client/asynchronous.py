@@ -37,6 +37,7 @@ from lanner.schema.manager import (
     BackupAnswer,
     BackupRequest,
     CompactAnswer,
+    FlowControlRequest,
     StatusAnswer,
     TokenAnswer,
     TokenNameRequest,
@@ -57,6 +58,7 @@ from lanner.schema.messages import (
 from lanner.schema.queues import (
     ChangeQueueRequest,
     CreateQueueRequest,
+    PathAnswer,
     PlanAnswer,
     PlanRequest,
     PurgeAnswer,
@@ -248,6 +250,12 @@ class AsyncClient:
             "GET", "/v1/queue", QueueRequest(queue=queue), QueueOut, repeatable=True
         )
 
+    async def queue_path(self, queue: str) -> PathAnswer:
+        """Tell the path name that a format name stands for, and the machine that it is on."""
+        return await self._transport.call(
+            "GET", "/v1/queue/path", QueueRequest(queue=queue), PathAnswer, repeatable=True
+        )
+
     async def delete_queue(self, queue: str) -> None:
         """Delete a queue with everything in it."""
         await self._transport.call("DELETE", "/v1/queue", QueueRequest(queue=queue), DoneAnswer)
@@ -357,6 +365,11 @@ class AsyncClient:
     async def bring_online(self) -> None:
         """Exchange messages with other machines again."""
         await self._transport.call("POST", "/v1/online", In(), DoneAnswer)
+
+    async def flow_control(self, *, throttled: bool) -> None:
+        """Take in nothing for the moment, or messages again."""
+        request = FlowControlRequest(throttled=throttled)
+        await self._transport.call("POST", "/v1/flow-control", request, DoneAnswer, repeatable=True)
 
     async def create_token(self, name: str, rights: Sequence[Any], queues: Sequence[str] = ("*",)) -> str:
         """Make a token; it is shown this once."""

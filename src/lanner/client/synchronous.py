@@ -17,7 +17,7 @@ from lanner.schema.dead_letters import DeadLetterOut, ReplayedOut, WhyAnswer
 from lanner.schema.history import HistoryStatus, ReaderOut
 from lanner.schema.manager import BackupAnswer, CompactAnswer, StatusAnswer, TokenOut
 from lanner.schema.messages import MessageIn, MessageOut, SendAnswer
-from lanner.schema.queues import CreateQueueRequest, PlanAnswer, QueueOut
+from lanner.schema.queues import CreateQueueRequest, PathAnswer, PlanAnswer, QueueOut
 
 __all__ = ["Client", "ClientTransaction"]
 
@@ -169,6 +169,10 @@ class Client:
         """Show one queue."""
         return self.run(self._client.queue(queue))
 
+    def queue_path(self, queue: str) -> PathAnswer:
+        """Tell the path name that a format name stands for, and the machine that it is on."""
+        return self.run(self._client.queue_path(queue))
+
     def delete_queue(self, queue: str) -> None:
         """Delete a queue with everything in it."""
         self.run(self._client.delete_queue(queue))
@@ -258,6 +262,10 @@ class Client:
     def bring_online(self) -> None:
         """Exchange messages with other machines again."""
         self.run(self._client.bring_online())
+
+    def flow_control(self, *, throttled: bool) -> None:
+        """Take in nothing for the moment, or messages again."""
+        self.run(self._client.flow_control(throttled=throttled))
 
     def create_token(self, name: str, rights: Sequence[Any], queues: Sequence[str] = ("*",)) -> str:
         """Make a token; it is shown this once."""

@@ -24,6 +24,12 @@ class StatusAnswer(Out, frozen=True, kw_only=True):
     last_lsn: int
 
 
+class FlowControlRequest(In, frozen=True, kw_only=True):
+    """Whether the manager is to take in nothing for the moment."""
+
+    throttled: bool
+
+
 class BackupRequest(In, frozen=True, kw_only=True):
     """Where to write a copy of the store: a file name in the data directory's ``backups``."""
 

@@ -195,6 +195,8 @@ class ReceiveRequest(In, frozen=True, kw_only=True):
     lookup_id: LookupId | None = None
     action: Literal["current", "next", "previous", "first", "last"] = "current"
     """Which message is meant, counted from ``lookup_id``."""
+    exclusive: bool = False
+    """Refuse if others have the queue open to read it, and keep them out as long as this request lasts."""
 
 
 class PeekRequest(In, frozen=True, kw_only=True):

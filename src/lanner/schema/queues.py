@@ -106,6 +106,13 @@ class QueuesAnswer(Out, frozen=True, kw_only=True):
     queues: tuple[QueueOut, ...]
 
 
+class PathAnswer(Out, frozen=True, kw_only=True):
+    """Where a queue is."""
+
+    path: str
+    machine: str
+
+
 class PurgeAnswer(Out, frozen=True, kw_only=True):
     """How many messages went."""
 

@@ -12,6 +12,7 @@ from lanner.schema.manager import (
     BackupAnswer,
     BackupRequest,
     CompactAnswer,
+    FlowControlRequest,
     StatusAnswer,
     TokenAnswer,
     TokenNameRequest,
@@ -25,6 +26,7 @@ __all__ = [
     "bring_online",
     "compact",
     "create_token",
+    "flow_control",
     "list_tokens",
     "metrics",
     "remove_token",
@@ -76,6 +78,15 @@ async def take_offline(api: Api, caller: Caller, request: In) -> DoneAnswer:
 async def bring_online(api: Api, caller: Caller, request: In) -> DoneAnswer:
     """Exchange messages with other machines again."""
     api.manager.bring_online()
+    return DoneAnswer()
+
+
+async def flow_control(api: Api, caller: Caller, request: FlowControlRequest) -> DoneAnswer:
+    """Take in nothing for the moment, or messages again."""
+    if request.throttled:
+        api.manager.begin_flow_control()
+    else:
+        api.manager.end_flow_control()
     return DoneAnswer()
 
 

@@ -9,7 +9,7 @@ from lanner.manager import OpenQueue, Transaction
 from lanner.model.errors import InvalidPropertyError, ReceiveTimeoutError
 from lanner.model.message import Message
 from lanner.model.message_id import MessageId
-from lanner.model.queue import QueueAccess, SeekAction
+from lanner.model.queue import QueueAccess, SeekAction, ShareMode
 from lanner.schema.base import DoneAnswer
 from lanner.schema.messages import (
     MessageOut,
@@ -49,7 +49,8 @@ async def receive(api: Api, caller: Caller, request: ReceiveRequest) -> Messages
     """Receive messages; none when none came in time."""
     api.check(caller, Right.RECEIVE, request.queue)
     transaction = api.leases.get(request.transaction, caller.name) if request.transaction else None
-    handle = _open(api, request.queue, QueueAccess.RECEIVE, QueueAccess.RECEIVE_ADMIN)
+    share = ShareMode.DENY_RECEIVE if request.exclusive else ShareMode.DENY_NONE
+    handle = _open(api, request.queue, QueueAccess.RECEIVE, QueueAccess.RECEIVE_ADMIN, share)
     try:
         messages = await _receive(api, handle, request, transaction)
     except ReceiveTimeoutError:
@@ -115,7 +116,13 @@ async def move(api: Api, caller: Caller, request: MoveRequest) -> DoneAnswer:
     return DoneAnswer()
 
 
-def _open(api: Api, name: str, access: QueueAccess, admin_access: QueueAccess) -> OpenQueue:
+def _open(
+    api: Api,
+    name: str,
+    access: QueueAccess,
+    admin_access: QueueAccess,
+    share: ShareMode = ShareMode.DENY_NONE,
+) -> OpenQueue:
     """Open a local queue, or, for an administrator's eyes, an outgoing one."""
     is_outgoing = api.manager.is_outgoing(name)
-    return api.manager.open_queue(name, admin_access if is_outgoing else access)
+    return api.manager.open_queue(name, admin_access if is_outgoing else access, share=share)

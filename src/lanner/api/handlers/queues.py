@@ -10,6 +10,7 @@ from lanner.schema.base import DoneAnswer, In
 from lanner.schema.queues import (
     ChangeQueueRequest,
     CreateQueueRequest,
+    PathAnswer,
     PlanAnswer,
     PlanRequest,
     PurgeAnswer,
@@ -18,7 +19,7 @@ from lanner.schema.queues import (
     QueuesAnswer,
 )
 
-__all__ = ["change", "create", "delete", "list_queues", "pause", "plan", "purge", "resume", "show"]
+__all__ = ["change", "create", "delete", "list_queues", "path", "pause", "plan", "purge", "resume", "show"]
 
 
 async def list_queues(api: Api, caller: Caller, request: In) -> QueuesAnswer:
@@ -31,6 +32,12 @@ async def show(api: Api, caller: Caller, request: QueueRequest) -> QueueOut:
     """Show one queue."""
     api.check(caller, Right.PEEK, request.queue)
     return queue_out(api.manager.queue(request.queue))
+
+
+async def path(api: Api, caller: Caller, request: QueueRequest) -> PathAnswer:
+    """Tell the path name that a format name stands for, and the machine that it is on."""
+    found, machine = api.manager.get_queue_path(request.queue)
+    return PathAnswer(path=found, machine=machine)
 
 
 async def create(api: Api, caller: Caller, request: CreateQueueRequest) -> QueueOut:
