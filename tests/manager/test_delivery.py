@@ -450,8 +450,14 @@ async def test_a_sender_elsewhere_is_told_through_an_outgoing_queue(
     assert told.destination_queue == REMOTE_ADMIN
 
 
+@pytest.mark.parametrize(("privacy", "sent_back"), [(PrivacyLevel.NONE, b"body"), (PrivacyLevel.BASE, b"")])
 async def test_an_encrypted_body_is_not_sent_back(
-    manager: QueueManager, clock: ManualClock, orders: str, admin: str
+    manager: QueueManager,
+    clock: ManualClock,
+    orders: str,
+    admin: str,
+    privacy: PrivacyLevel,
+    sent_back: bytes,
 ) -> None:
     await end_of(
         manager,
@@ -459,9 +465,9 @@ async def test_an_encrypted_body_is_not_sent_back(
         "purge",
         administration_queue=admin,
         acknowledgments=Acknowledgments.NEGATIVE_RECEIVE,
-        security=MessageSecurity(privacy_level=PrivacyLevel.ENHANCED),
+        security=MessageSecurity(privacy_level=privacy),
     )
-    assert await bodies(manager, admin) == [b""]
+    assert await bodies(manager, admin) == [sent_back]
 
 
 async def test_without_an_administration_queue_nobody_is_told(

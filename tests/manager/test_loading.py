@@ -154,6 +154,24 @@ async def test_an_empty_subqueue_does_not_come_back(opened: Opener) -> None:
         assert manager.queue(ORDERS).subqueues == ()
 
 
+async def test_the_row_of_a_subqueue_that_could_not_be_deleted_hides_nothing(opened: Opener) -> None:
+    later = ORDERS + ";later"
+    async with opened() as manager:
+        await manager.create_queue(ORDERS)
+        with opened_for(manager, later):
+            left_over = manager._core.queues.get(later).id
+        sent = await manager.send(ORDERS, durable(b"one"))
+        with opened_for(manager, ORDERS) as handle:
+            await manager.move_message(handle, only_place(sent), later)
+        changes = Changes()
+        changes.queues.append((left_over, *manager._core.queues.get(later).row()[1:]))
+        await manager.store.commit(changes)
+    for _ in range(2):
+        async with opened() as manager:
+            assert manager.queue(ORDERS).subqueues == ("later",)
+            assert await bodies(manager, later) == [b"one"]
+
+
 async def test_the_history_goes_on_where_it_was(opened: Opener) -> None:
     async with opened() as manager:
         await manager.create_queue(ORDERS)

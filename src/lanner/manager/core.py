@@ -242,7 +242,9 @@ class Core:
             return
         assert queue.parent is not None
         queue.is_deleted = True
-        del queue.parent.subqueues[queue.path.subqueue.casefold()]
+        key = queue.path.subqueue.casefold()
+        if queue.parent.subqueues.get(key) is queue:
+            del queue.parent.subqueues[key]
         self.queues.remove(queue)
         if queue.is_stored and self.is_running:
             changes = Changes()
