@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -278,3 +279,12 @@ def test_every_endpoint_is_tried_here() -> None:
         path = re.escape(endpoint.path).replace("commit", "(commit|{end})").replace("abort", "(abort|{end})")
         if "tokens" not in endpoint.path:  # test_security.py
             assert re.search(f'"{path}"', source), endpoint.path
+
+
+async def test_without_pyarrow_the_answer_says_what_is_missing(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "lanner.store.arrow", raising=False)
+    refused = await served.ask_refused(400, "GET", "/v1/history", format="arrow")
+    assert "lanner[arrow]" in refused["hint"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 
@@ -31,7 +32,10 @@ async def read(api: Api, caller: Caller, request: HistoryRequest) -> Stream:
     """Read a range of LSNs as JSON lines or as an Arrow stream."""
     last = api.manager.history.last_lsn if request.last is None else request.last
     if request.format == "arrow":
-        return Stream(ARROW, _arrow(api, request.first, last))
+        # An extra: where it is missing, this says so before the answer begins.
+        from lanner.store.arrow import HISTORY_SCHEMA
+
+        return Stream(ARROW, _arrow(api, request.first, last, HISTORY_SCHEMA))
     return Stream(JSON_LINES, _json_lines(api, request.first, last))
 
 
@@ -48,13 +52,11 @@ async def _json_lines(api: Api, first: int, last: int) -> AsyncIterator[bytes]:
         first = rows[-1].lsn + 1
 
 
-async def _arrow(api: Api, first: int, last: int) -> AsyncIterator[bytes]:
-    import pyarrow  # an extra: only whoever asks for Arrow needs it
-
-    from lanner.store.arrow import HISTORY_SCHEMA
+async def _arrow(api: Api, first: int, last: int, schema: Any) -> AsyncIterator[bytes]:
+    import pyarrow
 
     buffer = io.BytesIO()
-    with pyarrow.ipc.new_stream(buffer, HISTORY_SCHEMA) as writer:
+    with pyarrow.ipc.new_stream(buffer, schema) as writer:
         async for batch in api.manager.history.batches(first, last):
             writer.write_batch(batch)
             yield _drain(buffer)
