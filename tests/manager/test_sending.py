@@ -43,7 +43,6 @@ from lanner.model.errors import (
 from lanner.model.message import (
     MAX_MESSAGE_SIZE,
     Acknowledgments,
-    Delivery,
     Message,
     MessageSecurity,
     TransactionMarks,
@@ -477,7 +476,3 @@ async def test_numbers_that_were_not_reserved_on_a_full_disk_are_not_used_twice(
         with opened_for(manager, ORDERS, QueueAccess.SEND) as handle:
             seen.extend((await manager.enqueue_messages(handle, [durable()] * 3)).message_ids)
     assert len(set(seen)) == 4
-
-
-def test_recoverable_is_what_survives() -> None:
-    assert durable().delivery is Delivery.RECOVERABLE

@@ -28,6 +28,7 @@ from lanner.model.message import Message
 LINE = r".\private$\line"
 VAULT = r".\private$\vault"
 PERISHABLE = "perishable"
+CANCELLED = "the receiver was cancelled"
 
 
 @dataclass
@@ -180,9 +181,11 @@ class Ledger:
             case HistoryEvent.RECEIVED:
                 self._fold_received(row)
             case HistoryEvent.MOVED:
-                self._put(row, self._take(self._queue_of(row), row))
+                self._put(row, self._take(self._queue_of(row) or "nowhere", row))
                 if not (row.reason or "").startswith("poison"):
                     self._rows.moved[row.queue, row.label or ""] += 1
+            case HistoryEvent.RETURNED if row.reason == CANCELLED:
+                self._put_back(row)
             case HistoryEvent.RETURNED:
                 self.queues[row.queue][row.lookup_id].aborts += 1
                 self._rows.returned[row.transaction_id or ""] += 1
@@ -222,8 +225,14 @@ class Ledger:
         else:
             self._rows.received[place] += 1
 
-    def _queue_of(self, row: HistoryRow) -> str:
-        return next(name for name, lying in self.queues.items() if row.lookup_id in lying)
+    def _put_back(self, row: HistoryRow) -> None:
+        """A cancelled receive gave a message back, perhaps from the journal."""
+        queue = self._queue_of(row)
+        self._put(row, self._rows.gone.pop(row.lookup_id) if queue is None else self._take(queue, row))
+        self._rows.received[row.queue, row.label or ""] -= 1
+
+    def _queue_of(self, row: HistoryRow) -> str | None:
+        return next((name for name, lying in self.queues.items() if row.lookup_id in lying), None)
 
     def _take(self, queue: str, row: HistoryRow) -> Lying:
         lying = self.queues[queue].pop(row.lookup_id, None)

@@ -22,10 +22,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.scenarios.kill_worker import Journal, Worker
 from tests.scenarios.ledger import Ledger
 
 from lanner.manager import ManualClock, QueueManager
 from lanner.model.queue import QueueAccess
+from lanner.store import Changes
 
 WORKER = Path(__file__).with_name("kill_worker.py")
 
@@ -176,6 +178,56 @@ def test_a_kill_while_the_store_is_made_leaves_one_that_opens(tmp_path: Path) ->
         victim.directory.mkdir()
         victim.kill(OPEN_SECONDS)
         victim.check(in_place=True)
+
+
+async def test_memory_and_disk_agree_when_everything_under_way_is_cancelled(tmp_path: Path) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    ledger = Ledger()
+    for generation in range(1, 4):
+        journal = tmp_path / f"journal{generation}"
+        async with await QueueManager.open(tmp_path / "store", name="victim") as manager:
+            worker = Worker(manager, Journal(str(journal), generation), random.Random(seed + generation))
+            await worker.prepare(ledger.last_lsn, [])
+            load = asyncio.ensure_future(worker.work())
+            await asyncio.sleep(1)
+            load.cancel()
+            await asyncio.gather(load, return_exceptions=True)
+            await abort_everything(manager)
+            left = await available(manager)
+        ledger.read_journal(journal)
+        await check(tmp_path / "store", ledger)
+        async with await QueueManager.open(tmp_path / "store", clock=ManualClock()) as manager:
+            assert await available(manager) == left
+
+
+async def abort_everything(manager: QueueManager) -> None:
+    manager._delivery.expiry.stop()  # nothing goes by itself any more
+    await come_to_rest(manager)
+    for transaction in tuple(manager._units._open.values()):
+        await manager.transaction_abort(transaction)
+    await come_to_rest(manager)
+
+
+async def come_to_rest(manager: QueueManager) -> None:
+    for _ in range(3):
+        await manager._core.settle()
+        await manager.store.commit(Changes())
+
+
+async def available(manager: QueueManager) -> dict[str, list[int]]:
+    """Where every message lies that survives a restart. There must be none that anybody holds."""
+    places: dict[str, list[int]] = {}
+    for name in queue_names(manager):
+        info = manager.queue(name)
+        handle = manager.open_queue(name, QueueAccess.PEEK)
+        messages = await manager.browse_messages(handle, 10_000, bodies=False)
+        manager.close_queue(handle)
+        assert info.messages == info.available_messages == len(messages), name
+        recoverable = [message.lookup_id for message in messages if message.is_recoverable]
+        if recoverable:
+            places[name] = recoverable
+    return places
 
 
 @pytest.mark.soak
