@@ -255,3 +255,47 @@ async def _limit_pages(service: ServiceThread, *, full: bool) -> None:
     pages = 1 if full else 1_000_000
     writer = service.service.manager.store._writer
     await writer.call(lambda connection: connection.execute(f"PRAGMA max_page_count = {pages}").fetchall())
+
+
+EVERY_COMMAND = [
+    ("queue", "create", QUEUE),
+    ("queue", "set", QUEUE, "--label", "x"),
+    ("queue", "list"),
+    ("queue", "show", QUEUE),
+    ("queue", "delete", QUEUE),
+    ("queue", "purge", QUEUE),
+    ("queue", "pause", QUEUE),
+    ("queue", "resume", QUEUE),
+    ("send", QUEUE, "--body", "x"),
+    ("receive", QUEUE),
+    ("peek", QUEUE),
+    ("move", QUEUE, "1", QUEUE + ";x"),
+    ("deadletter", "list"),
+    ("deadletter", "explain", "1"),
+    ("deadletter", "replay", "1"),
+    ("why", QUEUE),
+    ("history", "tail"),
+    ("history", "export", "-"),
+    ("token", "add", "x", "--right", "send"),
+    ("token", "list"),
+    ("token", "remove", "x"),
+    ("status",),
+    ("backup",),
+    ("compact",),
+    ("offline",),
+    ("online",),
+]
+
+
+@pytest.mark.parametrize("command", EVERY_COMMAND, ids=" ".join)
+def test_every_command_fails_in_one_line(
+    service: ServiceThread, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    runner = CliRunner()
+    assert "lanner serve" in failed(runner.invoke(app, [*command, "--data", str(tmp_path / "none")]))
+    wrong = ["--api", f"http://127.0.0.1:{service.port}", "--token", "wrong"]
+    assert "does not know this token" in failed(runner.invoke(app, [*command, *wrong]))
+    names = [argument for argument in command if argument.startswith(QUEUE)]
+    if names and command[:2] != ("queue", "create"):
+        result = runner.invoke(app, [*command, "--data", str(service.data)])
+        assert "there is no queue" in failed(result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -63,7 +64,7 @@ def export(
 def _export_json_lines(session: Session, file: str, first: int, last: int | None) -> int:
     count = 0
     try:
-        with sys.stdout if file == "-" else Path(file).open("w") as out:
+        with nullcontext(sys.stdout) if file == "-" else Path(file).open("w") as out:
             for row in session.client.history(first, last):
                 out.write(msgspec.json.encode(msgspec.structs.asdict(row)).decode() + "\n")
                 count += 1
