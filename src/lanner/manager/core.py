@@ -43,8 +43,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-SEQUENTIAL_BLOCK = 1 << 20
-"""Numbers reserved in the store at once: a restart skips at most this many of 2**56."""
+SEQUENTIAL_BLOCK = 1 << 16
+"""Numbers reserved in the store at once. A restart skips what is left of a block, and a message identifier
+has 32 bits for its number: they last for 65,536 restarts."""
 
 MAX_BACKLOG_ROWS = 50_000
 """History rows of express messages that may wait for the writer before senders wait with them."""
