@@ -1,0 +1,1 @@
+"""SRMP: messages over HTTP and multicast (MC-MQSRM)."""
