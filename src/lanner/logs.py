@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from datetime import UTC, datetime
 
@@ -17,7 +18,8 @@ _BUILT_IN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime
 
 class _HumanFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        text = f"{_time(record)} {record.levelname.lower():7} {record.getMessage()}"
+        said = record.getMessage()
+        text = f"{_time(record)} {record.levelname.lower():7} {said}{_unsaid(record, said)}"
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
         return text
@@ -30,7 +32,7 @@ class _JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **{name: value for name, value in record.__dict__.items() if name not in _BUILT_IN},
+            **_own_fields(record),
         }
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
@@ -46,6 +48,21 @@ def configure_logs(config: LogConfig) -> None:
     root.setLevel(config.level.upper())
     # uvicorn tells about every connection; what matters of it is told by us.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+def _own_fields(record: logging.LogRecord) -> dict[str, object]:
+    return {name: value for name, value in record.__dict__.items() if name not in _BUILT_IN}
+
+
+def _unsaid(record: logging.LogRecord, said: str) -> str:
+    """The fields of a record that its text does not tell already."""
+    fields = []
+    for name, value in _own_fields(record).items():
+        values = [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
+        missing = [one for one in values if not re.search(rf"(?<!\w){re.escape(one)}(?!\w)", said)]
+        if missing:
+            fields.append(f"{name}={','.join(missing)}")
+    return f" ({' '.join(fields)})" if fields else ""
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -8,6 +8,7 @@ from lanner.manager import Clock, QueueManager, Transaction
 from lanner.manager.clock import Timer
 from lanner.manager.transactions import TransactionState
 from lanner.model.errors import LannerError, TransactionSequenceError
+from lanner.model.log_fields import LogFields, about
 
 __all__ = ["Leases"]
 
@@ -72,12 +73,18 @@ class Leases:
         log.warning(
             "the lease of transaction %s ran out: it is aborted",
             transaction.id,
-            extra={
-                "transaction": transaction.id,
-                "queues": sorted(queue.name for queue in transaction.queues()),
-            },
+            extra=_about(transaction),
         )
         try:
             await self._manager.transaction_abort(transaction)
         except LannerError as error:
-            log.error("the transaction %s could not be aborted: %s", transaction.id, error)
+            log.error(
+                "the transaction %s could not be aborted: %s",
+                transaction.id,
+                error,
+                extra=_about(transaction),
+            )
+
+
+def _about(transaction: Transaction) -> LogFields:
+    return about(queues=(queue.name for queue in transaction.queues()), transaction=transaction.id)

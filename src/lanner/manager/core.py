@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ from lanner.model.format_name import (
     MultipleName,
     PublicName,
 )
+from lanner.model.log_fields import LogFields
 from lanner.model.message import INFINITE, Message
 from lanner.model.path_name import PathName
 from lanner.model.queue import QueueKind
@@ -107,9 +108,12 @@ class Core:
         if not self.is_running:
             raise StoppedError("the queue manager is stopped", hint="open it again")
 
-    def spawn(self, work: Coroutine[None, None, None]) -> None:
-        """Do something beside the caller; :meth:`settle` waits for it."""
-        self.begin(work).add_done_callback(_log_failure)
+    def spawn(self, work: Coroutine[None, None, None], fields: Callable[[], LogFields] = dict) -> None:
+        """Do something beside the caller; :meth:`settle` waits for it.
+
+        A failure is logged with these fields. They are made then, as they may be long.
+        """
+        self.begin(work).add_done_callback(partial(_log_failure, fields))
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Do something to its end, whatever becomes of the caller; :meth:`settle` waits for it."""
@@ -297,6 +301,6 @@ class Core:
             self.store.submit(changes)
 
 
-def _log_failure(task: asyncio.Task[None]) -> None:
+def _log_failure(fields: Callable[[], LogFields], task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
-        log.error("background work failed", exc_info=task.exception())
+        log.error("background work failed", exc_info=task.exception(), extra=fields())

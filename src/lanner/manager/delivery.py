@@ -35,6 +35,7 @@ from lanner.manager.recorder import history_row
 from lanner.model.codes import MessageClass, describe_class
 from lanner.model.errors import LannerError
 from lanner.model.history import HistoryEvent
+from lanner.model.log_fields import LogFields, about
 from lanner.model.message import INFINITE, Message
 from lanner.model.message import Delivery as Guarantee
 from lanner.model.message_id import MessageId
@@ -327,7 +328,8 @@ class Delivery:
         """Give a locked message its place back, unless it was purged or its time ran out meanwhile."""
         if position.state is PositionState.PURGE_PENDING:
             position.state = PositionState.LOCKED
-            self._core.spawn(self.drop_all([position], HistoryEvent.PURGED, MessageClass.NACK_QUEUE_PURGED))
+            purge = self.drop_all([position], HistoryEvent.PURGED, MessageClass.NACK_QUEUE_PURGED)
+            self._core.spawn(purge, partial(_about, [position]))
             return
         if position.state is not PositionState.LOCKED:
             return
@@ -339,15 +341,16 @@ class Delivery:
     def _expire(self, positions: list[Position]) -> None:
         for position in positions:
             position.queue.messages.lock(position)
-        self._core.spawn(self._drop_expired(positions))
+        self._core.spawn(self._drop_expired(positions), partial(_about, positions))
 
     async def _drop_expired(self, positions: list[Position]) -> None:
         for start in range(0, len(positions), DROP_CHUNK):
+            chunk = positions[start : start + DROP_CHUNK]
             try:
-                await self.drop_all(positions[start : start + DROP_CHUNK], HistoryEvent.EXPIRED)
+                await self.drop_all(chunk, HistoryEvent.EXPIRED)
             except LannerError as error:
                 # They have their places back, and are tried again in a moment.
-                log.warning("expired messages could not be dropped: %s", error)
+                log.warning("expired messages could not be dropped: %s", error, extra=_about(chunk))
 
     async def drop_all(
         self, positions: list[Position], event: HistoryEvent, reason: MessageClass | None = None
@@ -369,8 +372,10 @@ class Delivery:
         """Send Administration Acknowledgment (MS-MQQB 3.1.7.15), if the sender asked for this one."""
         if not message.administration_queue or not message.acknowledgments.wants(reason):
             return
+        name = message.administration_queue
         try:
-            queue = self._core.target(message.administration_queue)
+            queue = self._core.target(name)
+            name = queue.name
             if queue.properties.transactional or queue.is_read_only or queue.kind is QueueKind.SUBQUEUE:
                 raise LannerError(f"{queue.name} cannot be an administration queue")
             made = make_acknowledgment(message, reason, self._core.machine_id)
@@ -382,7 +387,7 @@ class Delivery:
                 "an acknowledgment of %s was discarded: %s",
                 message.id,
                 error,
-                extra={"message_id": str(message.id), "queue": message.administration_queue},
+                extra=about(queues=[name], messages=[message.id]),
             )
             return
         self.put(changes, queue, [acknowledgment], [acknowledgment.size], HistoryEvent.SENT)
@@ -497,7 +502,14 @@ class Delivery:
             is_own = queue is not None and not queue.is_read_only and not isinstance(queue, OutgoingQueue)
             if queue is not None and is_own and queue is not comes_from:
                 return queue
-            log.warning("%s cannot be the dead-letter queue of %s", message.dead_letter_queue, message.id)
+            log.warning(
+                "%s cannot be the dead-letter queue of %s",
+                message.dead_letter_queue,
+                message.id,
+                extra=about(
+                    queues=[queue.name if queue else message.dead_letter_queue], messages=[message.id]
+                ),
+            )
         name = TRANSACTIONAL_DEAD_LETTER if message.is_transactional else DEAD_LETTER
         return self._core.queues.get(name)
 
@@ -593,3 +605,8 @@ class Delivery:
                 now, event, queue.name, message, message.size, message_class, reason, None, transaction_id
             )
         )
+
+
+def _about(positions: list[Position]) -> LogFields:
+    queues = {position.queue.name for position in positions}
+    return about(queues=queues, messages=(position.id for position in positions))

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from lanner.model.log_fields import LogFields, about
+
 if TYPE_CHECKING:
     from lanner.manager.positions import Position
     from lanner.manager.queues import OutgoingQueue, Queue
@@ -133,4 +135,12 @@ class Events:
             try:
                 callback(event)
             except Exception:
-                log.exception("a subscriber of %s failed", type(event).__name__)
+                log.exception("a subscriber of %s failed", type(event).__name__, extra=_about(event))
+
+
+def _about(event: Event) -> LogFields:
+    queue: Queue | None = getattr(event, "queue", None)
+    position: Position | None = getattr(event, "position", None)
+    return about(
+        queues=[] if queue is None else [queue.name], messages=[] if position is None else [position.id]
+    )

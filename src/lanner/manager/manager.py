@@ -49,6 +49,7 @@ from lanner.manager.waiting import Wanted
 from lanner.manager.why import Why, oldest_arrival
 from lanner.model.errors import LannerError, OperationCancelledError, StoppedError
 from lanner.model.format_name import DirectName
+from lanner.model.log_fields import about
 from lanner.model.message import Message
 from lanner.model.message_id import MessageId
 from lanner.model.names import check_computer
@@ -563,7 +564,13 @@ class QueueManager:
                 try:
                     await asyncio.shield(self._units.abort(transaction))
                 except LannerError as error:
-                    log.warning("the abort of %s was not counted: %s", transaction.id, error)
+                    queues = (queue.name for queue in transaction.queues())
+                    log.warning(
+                        "the abort of %s was not counted: %s",
+                        transaction.id,
+                        error,
+                        extra=about(queues=queues, transaction=transaction.id),
+                    )
             raise
         if transaction.state is TransactionState.ACTIVE:
             await self.transaction_commit(transaction)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
+from functools import partial
 
 from lanner.manager.core import Core
 from lanner.manager.cursors import Cursor
@@ -28,6 +29,7 @@ from lanner.model.history import HistoryEvent
 from lanner.model.message import Message
 from lanner.model.queue import SeekAction
 from lanner.store import Changes
+from lanner.store.changes import log_fields
 from lanner.store.codec import MessageFlags
 
 __all__ = ["Reading"]
@@ -300,7 +302,7 @@ class Reading:
             restored = Changes()
             for position, message, expiry in zip(positions, messages, expires, strict=True):
                 self._delivery.restore(restored, position, message, queue, expiry)
-            self._core.spawn(self._core.finish(restored))
+            self._core.spawn(self._core.finish(restored), partial(log_fields, [restored]))
 
         if not changes.is_settled:
             changes.on_applied.append(undo)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from lanner.model.errors import LannerError
 from lanner.model.history import HistoryRow
+from lanner.model.log_fields import LogFields, about
 from lanner.store.codec import MessageRow
 
-__all__ = ["Changes", "QueueRow"]
+__all__ = ["Changes", "QueueRow", "log_fields"]
 
 QueueRow: TypeAlias = tuple[int, str, str, int | None, bytes, bytes | None]
 """id, kind, path, parent, record, security."""
@@ -87,3 +88,16 @@ class Changes:
             + len(self.queues)
             + 1
         )
+
+
+def log_fields(group: Iterable[Changes]) -> LogFields:
+    """Which queues and messages these are about, for the log. History knows the names; rows have numbers."""
+    queues: set[str] = set()
+    messages: set[str] = set()
+    for changes in group:
+        made = {number for number, *_ in changes.queues}
+        # A new queue's journal goes without saying.
+        queues.update(path for _, _, path, parent, *_ in changes.queues if parent not in made)
+        queues.update(row.queue for row in changes.history)
+        messages.update(row.message_id for row in changes.history)
+    return about(queues=queues, messages=messages)

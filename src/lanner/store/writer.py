@@ -18,7 +18,7 @@ import msgspec
 
 from lanner.model.errors import LannerError, StoppedError, StoreError
 from lanner.model.history import HistoryRow
-from lanner.store.changes import Changes
+from lanner.store.changes import Changes, log_fields
 from lanner.store.checkpointer import Checkpointer
 from lanner.store.database import is_about_rows, is_fatal, translate
 from lanner.store.segments import SegmentWriter
@@ -165,7 +165,7 @@ class Writer:
                     callback()
                 except Exception:
                     # One defect must not keep the others of the group from learning how it ended.
-                    log.exception("a callback after a commit failed")
+                    log.exception("a callback after a commit failed", extra=log_fields([changes]))
 
     # The thread's side.
 
@@ -223,7 +223,12 @@ class Writer:
                         self._commit([changes])
                     return
                 error = translate(problem, self._path)
-                log.error("a group of %d operations was not stored: %s", len(group), problem)
+                log.error(
+                    "a group of %d operations was not stored: %s",
+                    len(group),
+                    problem,
+                    extra=log_fields(group),
+                )
         for changes in group:
             if error is not None:
                 changes.error = error
