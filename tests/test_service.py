@@ -12,7 +12,7 @@ import pytest
 
 from lanner.config import LoadedConfig, LogConfig, load_config
 from lanner.logs import configure_logs
-from lanner.model.errors import StoreError
+from lanner.model.errors import ListenError
 from lanner.service import running
 
 
@@ -49,7 +49,7 @@ async def test_a_port_that_is_taken_is_said_and_everything_is_let_go(tmp_path: P
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(StoreError, match="another program has the port"):
+        with pytest.raises(ListenError, match="another program has the port"):
             async with running(settings(tmp_path / "data", api_port=port)):
                 pass
     async with running(settings(tmp_path / "data")) as (service, started):

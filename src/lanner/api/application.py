@@ -1,16 +1,16 @@
-"""The API as an ASGI application: find the endpoint, check the token, read, do, answer.
+"""The API behind the HTTP listener: find the endpoint, check the token, read, do, answer.
 
-Written against ASGI itself, because all paths are fixed and all bodies are msgspec structs: a framework
-between would cost more than the rest of a durable send (measured: 46 us a request like this, 67 with
-Starlette, 109 with Litestar, 152 with FastAPI).
+Written without a framework, because all paths are fixed and all bodies are msgspec structs: one would cost
+more than the rest of a durable send (docs/architecture.md has what was measured).
 """
 
 from __future__ import annotations
 
 import asyncio
+import http
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -20,6 +20,7 @@ from lanner.api.context import Api, Endpoint, Stream
 from lanner.api.endpoints import ENDPOINTS
 from lanner.api.openapi import openapi_document
 from lanner.api.tokens import Caller
+from lanner.http import Request, Response
 from lanner.model import errors
 from lanner.schema.base import ErrorAnswer
 
@@ -27,23 +28,14 @@ __all__ = ["Application"]
 
 log = logging.getLogger(__name__)
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-MAX_BODY_BYTES = 64 * 1024 * 1024
-"""A request: a batch of some messages of 4 MB in base64. More is sent in several."""
-
-DRAINED_BYTES = 1024 * 1024
-"""What is read and thrown away of a body that is too large, before the connection is closed."""
-
 MAX_QUERY_BYTES = 8 * 1024
 
 JSON = b"application/json"
 MSGPACK = b"application/msgpack"
 
-_HEALTH = ("/health/live", "/health/ready")
-_OPENAPI = "/openapi.json"
+_LIVE = b"/health/live"
+_HEALTH = (_LIVE, b"/health/ready")
+_OPENAPI = b"/openapi.json"
 
 _STATUS: tuple[tuple[type[errors.LannerError], int], ...] = (
     (errors.QueueNotFoundError, 404),
@@ -92,9 +84,10 @@ class Application:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._routes: dict[str, dict[str, Endpoint]] = {}
+        self._routes: dict[bytes, dict[bytes, Endpoint]] = {}
         for endpoint in ENDPOINTS:
-            self._routes.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+            methods = self._routes.setdefault(endpoint.path.encode(), {})
+            methods[endpoint.method.encode()] = endpoint
         self._decoders = {
             (endpoint.request, codec): kind(endpoint.request).decode
             for endpoint in ENDPOINTS
@@ -104,52 +97,69 @@ class Application:
             )
         }
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":
-            return
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        codec = _MSGPACK_CODEC if headers.get(b"content-type") == MSGPACK else _JSON_CODEC
+    def check_head(self, request: Request) -> Response | None:
+        """Know who asks for what before a body is read."""
+        path = request.target.partition(b"?")[0]
+        if path in _HEALTH:
+            return None
         try:
-            if scope["path"] in _HEALTH:
-                await self._health(scope["path"], send)
-                return
-            answer = await self._answer(scope, headers, codec, receive)
+            caller = self._authenticate(request.headers)
+            if path == _OPENAPI and request.method == b"GET":
+                request.state = (None, caller)
+                return None
+            endpoint = self._find(path, request.method)
+            caller.check(endpoint.right)
         except _RefusedError as refusal:
-            await _reply(send, refusal.status, codec, refusal.answer)
+            return _reply(refusal.status, _codec_of(request), refusal.answer)
         except errors.LannerError as error:
-            await _reply(send, _status_of(error), codec, _error_answer(error))
+            return _reply(_status_of(error), _codec_of(request), _error_answer(error))
+        request.state = (endpoint, caller)
+        return None
+
+    def refuse(self, status: int, reason: str) -> Response:
+        """What the listener does not take, in the API's own form."""
+        name = http.HTTPStatus(status).phrase.title().replace(" ", "")
+        return _reply(status, _JSON_CODEC, ErrorAnswer(error=name, message=reason))
+
+    async def handle(self, request: Request) -> Response | None:
+        """Answer one request."""
+        if request.state is None:
+            return self._health(request.target)
+        codec = _codec_of(request)
+        try:
+            answer = await self._answer(request, codec)
+        except _RefusedError as refusal:
+            return _reply(refusal.status, codec, refusal.answer)
+        except errors.LannerError as error:
+            return _reply(_status_of(error), codec, _error_answer(error))
         except Exception as error:
             # What went wrong is for the log, where it was for the log of a developer; the client gets a
             # number to look for.
             reference = secrets.token_hex(4)
             log.error(
-                "a request failed: %s (reference %s)", type(error).__name__, reference, extra=_where(scope)
+                "a request failed: %s (reference %s)", type(error).__name__, reference, extra=_where(request)
             )
             log.debug("reference %s", reference, exc_info=error)
             answer = ErrorAnswer(error="Internal", message=f"something went wrong (reference {reference})")
-            await _reply(send, 500, codec, answer)
-        else:
-            if isinstance(answer, Stream):
-                await _stream(send, answer)
-            elif answer is not None:
-                await _reply(send, 200, codec, answer)
+            return _reply(500, codec, answer)
+        if answer is None:
+            return None
+        if isinstance(answer, Stream):
+            return Response(200, content_type=answer.content_type.encode(), pieces=answer.pieces)
+        return _reply(200, codec, answer)
 
-    async def _answer(
-        self, scope: Scope, headers: dict[bytes, bytes], codec: _Codec, receive: Receive
-    ) -> msgspec.Struct | Stream | None:
-        caller = self._authenticate(headers)
-        if scope["path"] == _OPENAPI and scope["method"] == "GET":
+    async def _answer(self, request: Request, codec: _Codec) -> msgspec.Struct | Stream | None:
+        endpoint: Endpoint | None
+        endpoint, caller = request.state
+        if endpoint is None:
             return _Document(openapi_document(ENDPOINTS))
-        endpoint = self._find(scope)
-        caller.check(endpoint.right)
         if endpoint.method in ("GET", "DELETE"):
-            request = _from_query(endpoint, scope["query_string"])
+            asked = _from_query(endpoint, request.target.partition(b"?")[2])
         else:
-            request = await self._from_body(endpoint, headers, codec, receive)
+            asked = self._from_body(endpoint, codec, request.body)
         if not endpoint.waits:
-            return await endpoint.handler(self._api, caller, request)
-        return await _unless_gone(endpoint.handler(self._api, caller, request), receive)
+            return await endpoint.handler(self._api, caller, asked)
+        return await _unless_gone(endpoint.handler(self._api, caller, asked), request.gone())
 
     def _authenticate(self, headers: dict[bytes, bytes]) -> Caller:
         scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
@@ -160,28 +170,27 @@ class Application:
             )
         return caller
 
-    def _find(self, scope: Scope) -> Endpoint:
-        methods = self._routes.get(scope["path"])
+    def _find(self, path: bytes, method: bytes) -> Endpoint:
+        methods = self._routes.get(path)
         if methods is None:
-            raise _RefusedError(404, "there is no such path", error="NotFound", hint=f"see {_OPENAPI}")
-        endpoint = methods.get(scope["method"])
+            raise _RefusedError(
+                404, "there is no such path", error="NotFound", hint=f"see {_OPENAPI.decode()}"
+            )
+        endpoint = methods.get(method)
         if endpoint is None:
-            raise _RefusedError(405, f"only {', '.join(methods)} here", error="MethodNotAllowed")
+            allowed = b", ".join(methods).decode()
+            raise _RefusedError(405, f"only {allowed} here", error="MethodNotAllowed")
         return endpoint
 
-    async def _from_body(
-        self, endpoint: Endpoint, headers: dict[bytes, bytes], codec: _Codec, receive: Receive
-    ) -> Any:
-        body = await _read_body(headers, receive)
+    def _from_body(self, endpoint: Endpoint, codec: _Codec, body: bytes) -> Any:
         try:
             return self._decoders[endpoint.request, codec](body or b"{}" if codec is _JSON_CODEC else body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise _RefusedError(400, str(error)) from error
 
-    async def _health(self, path: str, send: Send) -> None:
-        ready = path == "/health/live" or self._api.manager.is_running
-        body = b"ok\n" if ready else b"stopping\n"
-        await _send_all(send, 200 if ready else 503, b"text/plain", body)
+    def _health(self, path: bytes) -> Response:
+        is_ready = path.startswith(_LIVE) or self._api.manager.is_running
+        return Response(200, b"ok\n") if is_ready else Response(503, b"stopping\n")
 
 
 class _Document(msgspec.Struct):
@@ -200,45 +209,16 @@ def _from_query(endpoint: Endpoint, query: bytes) -> Any:
         raise _RefusedError(400, f"the query cannot be read: {error}") from error
 
 
-async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
-    announced = headers.get(b"content-length", b"0")
-    is_too_large = announced.isdigit() and int(announced) > MAX_BODY_BYTES
-    pieces: list[bytes] = []
-    size = 0
-    more = True
-    while not is_too_large:
-        piece, more = await _read_piece(receive)
-        size += len(piece)
-        is_too_large = size > MAX_BODY_BYTES
-        pieces.append(piece)
-        if not more and not is_too_large:
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-    # A client that is still sending would not read the answer: take in a little more of it.
-    drained = 0
-    while more and drained < DRAINED_BYTES:
-        piece, more = await _read_piece(receive)
-        drained += len(piece)
-    raise _RefusedError(413, f"the body is larger than {MAX_BODY_BYTES:,} bytes", error="TooLarge")
-
-
-async def _read_piece(receive: Receive) -> tuple[bytes, bool]:
-    event = await receive()
-    if event["type"] == "http.disconnect":
-        raise _RefusedError(400, "the client went away")
-    return event.get("body", b""), bool(event.get("more_body"))
-
-
 async def _unless_gone(
-    work: Awaitable[msgspec.Struct | Stream], receive: Receive
+    work: Awaitable[msgspec.Struct | Stream], gone: asyncio.Future[None]
 ) -> msgspec.Struct | Stream | None:
     """Do work that may wait for a message, but not for a client that has gone away.
 
     Cancelling it gives back what it may have been given in that moment.
     """
     working = asyncio.ensure_future(work)
-    watching = asyncio.ensure_future(receive())
     try:
-        await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return await working
         working.cancel()
@@ -246,7 +226,6 @@ async def _unless_gone(
         return None
     finally:
         working.cancel()
-        watching.cancel()
 
 
 def _status_of(error: errors.LannerError) -> int:
@@ -275,28 +254,16 @@ def _name(error: errors.LannerError) -> str:
     return type(error).__name__.removesuffix("Error")
 
 
-def _where(scope: Scope) -> dict[str, str]:
-    return {"method": scope["method"], "path": scope["path"]}
+def _where(request: Request) -> dict[str, str]:
+    path = request.target.partition(b"?")[0]
+    return {"method": request.method.decode("latin-1"), "path": path.decode("latin-1")}
 
 
-async def _reply(send: Send, status: int, codec: _Codec, answer: msgspec.Struct) -> None:
+def _codec_of(request: Request) -> _Codec:
+    return _MSGPACK_CODEC if request.headers.get(b"content-type") == MSGPACK else _JSON_CODEC
+
+
+def _reply(status: int, codec: _Codec, answer: msgspec.Struct) -> Response:
     if isinstance(answer, _Document):
-        await _send_all(send, status, JSON, answer.data)
-    else:
-        await _send_all(send, status, codec.content_type, codec.encode(answer))
-
-
-async def _send_all(send: Send, status: int, content_type: bytes, body: bytes) -> None:
-    headers = [(b"content-type", content_type), (b"content-length", str(len(body)).encode())]
-    if status in (401, 413):
-        headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-async def _stream(send: Send, answer: Stream) -> None:
-    headers = [(b"content-type", answer.content_type.encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    async for piece in answer.pieces:
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+        return Response(status, answer.data, JSON)
+    return Response(status, codec.encode(answer), codec.content_type)

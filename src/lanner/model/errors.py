@@ -18,6 +18,7 @@ __all__ = [
     "InvalidPropertyError",
     "InvalidSecurityDescriptorError",
     "LannerError",
+    "ListenError",
     "MessageAlreadyReceivedError",
     "MessageLockedError",
     "MessageNotFoundError",
@@ -220,6 +221,10 @@ class ConnectionFailedError(LannerError):
     """The queue manager cannot be reached."""
 
     code = StatusCode.MQ_ERROR_SERVICE_NOT_AVAILABLE
+
+
+class ListenError(LannerError):
+    """An address or port that cannot be listened on."""
 
 
 class StoppedError(LannerError):
