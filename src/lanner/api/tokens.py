@@ -7,12 +7,14 @@ import hashlib
 import hmac
 import os
 import secrets
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
 from lanner.model.errors import AccessDeniedError, InvalidPropertyError
+from lanner.store.database import translate_file_error
 
 __all__ = ["Caller", "Right", "Tokens"]
 
@@ -101,8 +103,8 @@ class Tokens:
         if len(self._callers) >= MAX_TOKENS:
             raise InvalidPropertyError(f"there are {MAX_TOKENS} tokens already", hint="remove some")
         token = secrets.token_urlsafe(32)
-        self._callers[name] = Caller(name=name, digest=_digest(token), rights=rights, queues=queues)
-        self._save()
+        caller = Caller(name=name, digest=_digest(token), rights=rights, queues=queues)
+        self._replace({**self._callers, name: caller})
         return token
 
     def remove(self, name: str) -> None:
@@ -113,15 +115,16 @@ class Tokens:
             )
         if name not in self._callers:
             raise InvalidPropertyError(f"there is no token {name!r}")
-        del self._callers[name]
-        self._save()
+        self._replace({known: caller for known, caller in self._callers.items() if known != name})
 
     def list(self) -> list[Caller]:
         """All tokens, by name."""
         return sorted(self._callers.values(), key=lambda caller: caller.name)
 
-    def _save(self) -> None:
-        _write_private(self._path, msgspec.json.encode(list(self._callers.values())))
+    def _replace(self, callers: dict[str, Caller]) -> None:
+        # What is not in the file would be true until the next start alone.
+        _write_private(self._path, msgspec.json.encode(list(callers.values())))
+        self._callers = callers
 
 
 def _digest(token: str) -> str:
@@ -130,10 +133,14 @@ def _digest(token: str) -> str:
 
 def _write_private(path: Path, data: bytes) -> None:
     unfinished = path.with_name(path.name + ".unfinished")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        os.write(descriptor, data)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    unfinished.rename(path)
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)  # all of it, or an error: a nearly full disk may take a part
+            file.flush()
+            os.fsync(descriptor)
+        unfinished.rename(path)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise translate_file_error(error, f"cannot write {path}") from error

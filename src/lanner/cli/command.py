@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -94,13 +96,34 @@ class failing_clearly:  # noqa: N801  # used as a statement
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, typer.Exit):
+            error = _flushed()
         if isinstance(error, LannerError):
             fail(str(error))
         if isinstance(error, KeyboardInterrupt):
             raise typer.Exit(EXIT_INTERRUPTED)
-        if isinstance(error, BrokenPipeError):
-            sys.stderr.close()
-            raise typer.Exit(EXIT_FAILED)
+        if isinstance(error, OSError):
+            _give_up_output()
+            if isinstance(error, BrokenPipeError):  # whoever read it has had enough, and needs no word
+                raise typer.Exit(EXIT_FAILED)
+            fail(f"cannot write the output: {error.strerror or error}")
+
+
+def _flushed() -> OSError | None:
+    """Write the rest now: at the interpreter's end it could not be said in one line that it failed."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        return error
+    return None
+
+
+def _give_up_output() -> None:
+    """Let the interpreter flush the rest into nothing."""
+    with contextlib.suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
 
 
 def fail(message: str) -> None:

@@ -80,16 +80,17 @@ def _export_parquet(session: Session, file: Path, first: int, last: int | None) 
     except ImportError:
         raise InvalidPropertyError("Parquet needs pyarrow", hint="pip install 'lanner[arrow]'") from None
     data = b"".join(session.client.history_arrow(first, last))
-    with pyarrow.ipc.open_stream(data) as reader:
-        try:
-            writer = pyarrow.parquet.ParquetWriter(file, reader.schema)
-        except OSError as error:
-            raise InvalidPropertyError(f"cannot write {file}: {error.strerror}") from error
-        count = 0
-        with writer:
+    count = 0
+    try:
+        with (
+            pyarrow.ipc.open_stream(data) as reader,
+            pyarrow.parquet.ParquetWriter(file, reader.schema) as writer,
+        ):
             for batch in reader:
                 writer.write_batch(batch)
                 count += batch.num_rows
+    except OSError as error:
+        raise InvalidPropertyError(f"cannot write {file}: {error.strerror or error}") from error
     return count
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -28,6 +29,7 @@ __all__ = [
     "open_reader",
     "open_writer",
     "translate",
+    "translate_file_error",
 ]
 
 DATABASE_NAME = "lanner.db"
@@ -150,6 +152,13 @@ def translate(error: Exception, path: Path) -> StoreError:
     if code == _SQLITE_READONLY:
         return StoreError(f"{path} is read-only", hint="make it writable for the queue manager's user")
     return StoreError(f"the store at {path} failed: {error}")
+
+
+def translate_file_error(error: OSError, action: str) -> StoreError:
+    """Turn the system's error about a file into ours; ``action`` says what could not be done."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFullError(f"{action}: the disk is full", hint="free some space and try again")
+    return StoreError(f"{action}: {error.strerror or error}")
 
 
 def is_fatal(error: Exception) -> bool:

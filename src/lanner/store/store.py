@@ -211,7 +211,7 @@ class Store:
         except sqlite3.Error as error:
             raise database.translate(error, target) from error
         except OSError as error:
-            raise StoreError(f"cannot write the backup {target}: {error.strerror}") from error
+            raise database.translate_file_error(error, f"cannot write the backup {target}") from error
         finally:
             with suppress(OSError):
                 unfinished.unlink()  # half a backup must not go on filling the disk

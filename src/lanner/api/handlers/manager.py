@@ -20,6 +20,7 @@ from lanner.schema.manager import (
     TokenRequest,
     TokensAnswer,
 )
+from lanner.store.database import translate_file_error
 
 __all__ = [
     "backup",
@@ -57,7 +58,10 @@ async def status(api: Api, caller: Caller, request: In) -> StatusAnswer:
 async def backup(api: Api, caller: Caller, request: BackupRequest) -> BackupAnswer:
     """Write a consistent copy of the store into the data directory's ``backups``."""
     directory = api.data / BACKUPS
-    directory.mkdir(mode=0o700, exist_ok=True)
+    try:
+        directory.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise translate_file_error(error, f"cannot make the directory {directory}") from error
     if (directory / request.name).exists():
         raise InvalidPropertyError(f"there is a backup {request.name} already", hint="choose another name")
     size = await api.manager.store.backup(directory / request.name)
