@@ -366,7 +366,7 @@ async def test_a_backup_that_cannot_be_synced(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fsync", no_space)
-    with pytest.raises(StoreError, match=r"cannot write the backup .*: No space left"):
+    with pytest.raises(StoreFullError, match=r"cannot write the backup .*: the disk is full"):
         await store.backup(tmp_path / "backup.db")
     assert not any(name.startswith("backup") for name in names(tmp_path))
 
