@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +14,7 @@ import typer
 
 from lanner.cli.command import Session, talks_to_manager
 from lanner.cli.output import print_json, shown_time
+from lanner.cli.progress import showing_progress
 from lanner.model.errors import InvalidPropertyError
 from lanner.model.history import HistoryRow
 
@@ -22,6 +24,9 @@ app = typer.Typer(help="What happened to every message.", no_args_is_help=True)
 
 POLL_SECONDS = 0.5
 """How often --follow looks for news."""
+
+ROWS_PER_STEP = 1000
+"""Rows between two steps of the progress: to show one costs as much as to write one."""
 
 
 @app.command()
@@ -64,10 +69,15 @@ def export(
 def _export_json_lines(session: Session, file: str, first: int, last: int | None) -> int:
     count = 0
     try:
-        with nullcontext(sys.stdout) if file == "-" else Path(file).open("w") as out:
+        with (
+            nullcontext(sys.stdout) if file == "-" else Path(file).open("w") as out,
+            _showing(session, file, "rows") as advance,
+        ):
             for row in session.client.history(first, last):
                 out.write(msgspec.json.encode(msgspec.structs.asdict(row)).decode() + "\n")
                 count += 1
+                if count % ROWS_PER_STEP == 0:
+                    advance(ROWS_PER_STEP)
     except OSError as error:
         raise InvalidPropertyError(f"cannot write {file}: {error.strerror}") from error
     return count
@@ -79,7 +89,12 @@ def _export_parquet(session: Session, file: Path, first: int, last: int | None) 
         import pyarrow.parquet
     except ImportError:
         raise InvalidPropertyError("Parquet needs pyarrow", hint="pip install 'lanner[arrow]'") from None
-    data = b"".join(session.client.history_arrow(first, last))
+    pieces = []
+    with _showing(session, str(file), "bytes") as advance:
+        for piece in session.client.history_arrow(first, last):
+            pieces.append(piece)
+            advance(len(piece))
+    data = b"".join(pieces)
     count = 0
     try:
         with (
@@ -92,6 +107,12 @@ def _export_parquet(session: Session, file: Path, first: int, last: int | None) 
     except OSError as error:
         raise InvalidPropertyError(f"cannot write {file}: {error.strerror or error}") from error
     return count
+
+
+def _showing(session: Session, file: str, unit: str) -> AbstractContextManager[Callable[[int], None]]:
+    if file == "-" and sys.stdout.isatty():  # the rows themselves are the progress
+        return nullcontext(lambda _: None)
+    return showing_progress(session, "reading the history", unit)
 
 
 def _print(session: Session, row: HistoryRow) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from lanner.cli.command import Session, talks_to_manager
 from lanner.cli.output import print_json, print_pairs
+from lanner.cli.progress import showing_progress
 
 __all__ = ["backup", "compact", "offline", "online", "status"]
 
@@ -40,7 +41,8 @@ def backup(
     name: Annotated[str | None, typer.Argument(help="The copy's file name.")] = None,
 ) -> None:
     """Copy the store, while it is in use, into the data directory's backups."""
-    answer = session.client.backup(name or datetime.now(UTC).strftime("lanner-%Y%m%dT%H%M%SZ.db"))
+    with showing_progress(session, "copying the store"):
+        answer = session.client.backup(name or datetime.now(UTC).strftime("lanner-%Y%m%dT%H%M%SZ.db"))
     if session.as_json:
         print_json(answer)
     else:
@@ -50,7 +52,8 @@ def backup(
 @talks_to_manager
 def compact(session: Session) -> None:
     """Give unused space of the store back to the file system."""
-    answer = session.client.compact()
+    with showing_progress(session, "compacting the store"):
+        answer = session.client.compact()
     if session.as_json:
         print_json(answer)
     else:

@@ -76,6 +76,9 @@ PATIENCE = 10.0
 POLL_SECONDS = 30.0
 """How long one request of an iteration waits for the next message."""
 
+MAINTENANCE_SECONDS = 3600.0
+"""How long a backup or compaction may take: a large store is copied at the speed of the disk."""
+
 
 class AsyncClient:
     """A client of one queue manager. Make it with :meth:`connect`, and use it in ``async with``."""
@@ -352,11 +355,15 @@ class AsyncClient:
 
     async def backup(self, name: str) -> BackupAnswer:
         """Copy the store into the data directory's ``backups``."""
-        return await self._transport.call("POST", "/v1/backup", BackupRequest(name=name), BackupAnswer)
+        return await self._transport.call(
+            "POST", "/v1/backup", BackupRequest(name=name), BackupAnswer, wait=MAINTENANCE_SECONDS
+        )
 
     async def compact(self) -> CompactAnswer:
         """Give unused space back."""
-        return await self._transport.call("POST", "/v1/compact", In(), CompactAnswer)
+        return await self._transport.call(
+            "POST", "/v1/compact", In(), CompactAnswer, wait=MAINTENANCE_SECONDS
+        )
 
     async def take_offline(self) -> None:
         """Exchange nothing with other machines."""
