@@ -95,10 +95,10 @@ class Service:
     def reload(self, loaded: LoadedConfig) -> list[str]:
         """Take what can be taken without a restart; says what changed and what needs one."""
         said = []
+        self._tokens.reload()  # first: it is what can fail, and then nothing is to change
         if loaded.config.log != self.config.log:
             configure_logs(loaded.config.log)
             said.append("log settings changed")
-        self._tokens.reload()
         said.append("tokens read again")
         for section in ("manager", "api", "network"):
             if getattr(loaded.config, section) != getattr(self.config, section):

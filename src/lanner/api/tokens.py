@@ -83,7 +83,7 @@ class Tokens:
             return
         try:
             callers = msgspec.json.decode(self._path.read_bytes(), type=list[Caller])
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, OSError) as error:
             raise InvalidPropertyError(f"{self._path.name} cannot be read: {error}") from error
         self._callers = {caller.name: caller for caller in callers}
 
