@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,35 +23,28 @@ __all__ = ["app"]
 app = typer.Typer(help="Create, list, show, change and delete queues.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help=r"The queue: .\private$\orders, or a format name.")]
+
+Journal = Annotated[
+    bool | None, typer.Option("--journal/--no-journal", help="Keep received messages in the journal.")
+]
+Authenticated = Annotated[
+    bool | None,
+    typer.Option("--authenticated/--no-authenticated", help="Take authenticated messages alone."),
+]
 Label = Annotated[str | None, typer.Option(help="A label.")]
 Quota = Annotated[int | None, typer.Option(help="Kilobytes that the queue may hold.")]
 JournalQuota = Annotated[int | None, typer.Option(help="Kilobytes that its journal may hold.")]
 Multicast = Annotated[str | None, typer.Option(help="A multicast address to listen to: 234.1.1.1:8001.")]
 MaxAborts = Annotated[int | None, typer.Option(help="Aborted receives until a message moves to ;poison.")]
-Security = Annotated[str | None, typer.Option(help="Who may do what, as SDDL.")]
 BasePriority = Annotated[int | None, typer.Option(help="The queue's priority among others.")]
 Privacy = Annotated[str | None, typer.Option(help="none, optional or body.")]
 TypeId = Annotated[str | None, typer.Option(help="A GUID that applications agree on.")]
+Security = Annotated[str | None, typer.Option(help="Who may do what, as SDDL.")]
 
 
-def _given(**properties: Any) -> dict[str, Any]:
-    return {name: value for name, value in properties.items() if value is not None}
-
-
-@app.command()
-@talks_to_manager
-def create(
-    session: Session,
-    name: Name,
-    transactional: Annotated[
-        bool, typer.Option("--transactional", help="Take transactional messages.")
-    ] = False,
-    journal: Annotated[
-        bool, typer.Option("--journal", help="Keep received messages in the journal.")
-    ] = False,
-    authenticated: Annotated[
-        bool, typer.Option("--authenticated", help="Take authenticated messages alone.")
-    ] = False,
+def _given(
+    journal: Journal = None,
+    authenticated: Authenticated = None,
     label: Label = None,
     quota: Quota = None,
     journal_quota: JournalQuota = None,
@@ -58,64 +54,61 @@ def create(
     privacy: Privacy = None,
     type_id: TypeId = None,
     security: Security = None,
+) -> dict[str, Any]:
+    """The properties that options give, by their names in a request."""
+    properties = {
+        "journaling": journal,
+        "authentication": authenticated,
+        "label": label,
+        "quota": quota,
+        "journal_quota": journal_quota,
+        "multicast_address": multicast,
+        "max_aborts": max_aborts,
+        "base_priority": base_priority,
+        "privacy": privacy,
+        "type_id": type_id,
+        "security": security,
+    }
+    return {name: value for name, value in properties.items() if value is not None}
+
+
+def _takes_properties(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of ``_given``, and its argument ``properties`` what comes of them."""
+    signature = inspect.signature(function, eval_str=True)
+    options = inspect.signature(_given, eval_str=True).parameters
+
+    @functools.wraps(function)
+    def command(session: Session, **arguments: Any) -> None:
+        given = _given(**{name: arguments.pop(name) for name in options})
+        function(session, properties=given, **arguments)
+
+    own = [parameter for parameter in signature.parameters.values() if parameter.name != "properties"]
+    command.__signature__ = signature.replace(parameters=[*own, *options.values()])  # type: ignore[attr-defined]
+    return command
+
+
+@app.command()
+@talks_to_manager
+@_takes_properties
+def create(
+    session: Session,
+    name: Name,
+    properties: dict[str, Any],
+    transactional: Annotated[
+        bool, typer.Option("--transactional", help="Take transactional messages.")
+    ] = False,
 ) -> None:
     """Create a queue."""
-    queue = session.client.create_queue(
-        name,
-        transactional=transactional,
-        journaling=journal,
-        authentication=authenticated,
-        **_given(
-            label=label,
-            quota=quota,
-            journal_quota=journal_quota,
-            multicast_address=multicast,
-            max_aborts=max_aborts,
-            base_priority=base_priority,
-            privacy=privacy,
-            type_id=type_id,
-            security=security,
-        ),
-    )
+    queue = session.client.create_queue(name, transactional=transactional, **properties)
     _tell(session, queue, f"created {queue.path}")
 
 
 @app.command("set")
 @talks_to_manager
-def set_properties(
-    session: Session,
-    name: Name,
-    journal: Annotated[bool | None, typer.Option("--journal/--no-journal", help="Keep a journal.")] = None,
-    authenticated: Annotated[
-        bool | None, typer.Option("--authenticated/--no-authenticated", help="Authenticated messages alone.")
-    ] = None,
-    label: Label = None,
-    quota: Quota = None,
-    journal_quota: JournalQuota = None,
-    multicast: Multicast = None,
-    max_aborts: MaxAborts = None,
-    base_priority: BasePriority = None,
-    privacy: Privacy = None,
-    type_id: TypeId = None,
-    security: Security = None,
-) -> None:
+@_takes_properties
+def set_properties(session: Session, name: Name, properties: dict[str, Any]) -> None:
     """Change a queue; what is not given stays."""
-    queue = session.client.change_queue(
-        name,
-        **_given(
-            journaling=journal,
-            authentication=authenticated,
-            label=label,
-            quota=quota,
-            journal_quota=journal_quota,
-            multicast_address=multicast,
-            max_aborts=max_aborts,
-            base_priority=base_priority,
-            privacy=privacy,
-            type_id=type_id,
-            security=security,
-        ),
-    )
+    queue = session.client.change_queue(name, **properties)
     _tell(session, queue, f"changed {queue.path}")
 
 
