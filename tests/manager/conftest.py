@@ -19,8 +19,8 @@ from lanner.manager.events import Event
 from lanner.model.history import HistoryRow
 from lanner.model.message import Delivery, Message
 from lanner.model.message_id import MessageId
-from lanner.model.queue import QueueAccess, QueueProperties, ShareMode
-from lanner.model.security import Token
+from lanner.model.queue import QueueAccess, QueueKind, QueueProperties, ShareMode
+from lanner.model.security import SecurityDescriptor, Token
 
 T = TypeVar("T")
 
@@ -31,6 +31,8 @@ ORDERS = r".\private$\orders"
 OTHER = r".\private$\other"
 LEDGER = r".\private$\ledger"
 """A transactional queue, made by the fixture of that name."""
+BOOKS = r".\private$\books"
+"""Another one."""
 
 SYSTEM_JOURNAL = r".\system$;journal"
 DEAD_LETTER = r".\system$;deadletter"
@@ -86,6 +88,12 @@ async def ledger(manager: QueueManager) -> str:
 
 
 @pytest.fixture
+async def books(manager: QueueManager) -> str:
+    """Another transactional queue."""
+    return (await manager.create_queue(BOOKS, QueueProperties(transactional=True))).path
+
+
+@pytest.fixture
 def far(manager: QueueManager) -> str:
     """An outgoing queue."""
     with opened_for(manager, ELSEWHERE, QueueAccess.SEND):
@@ -119,7 +127,29 @@ def only_place(outcome: Outcome) -> int:
     return lookup_id
 
 
+NUMBERS = [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def five(manager: QueueManager, name: str) -> tuple[int, ...]:
+    """Send five messages, and say where they are."""
+    return (await manager.send_many(name, [durable(body) for body in NUMBERS])).lookup_ids
+
+
+async def put(manager: QueueManager, name: str, *texts: bytes) -> tuple[int, ...]:
+    """Send messages to a transactional queue, and say where they are."""
+    async with manager.transaction() as transaction:
+        await manager.send_many(name, [durable(text) for text in texts], transaction=transaction)
+    return tuple(message.lookup_id for message in await contents(manager, name))[-len(texts) :]
+
+
 # Queues.
+
+DESCRIPTOR = SecurityDescriptor.from_sddl("O:BAD:(A;;0x2;;;WD)")
+
+
+def paths(manager: QueueManager) -> list[str]:
+    """The queues that are not the manager's own."""
+    return [info.path for info in manager.queues() if info.kind is not QueueKind.SYSTEM]
 
 
 @contextmanager
@@ -158,6 +188,13 @@ def counts(manager: QueueManager, name: str) -> tuple[int, int]:
     """How many messages are in a queue, and how many of them could be received."""
     info = manager.queue(name)
     return info.messages, info.available_messages
+
+
+async def check_nothing_lost(manager: QueueManager, name: str, expected: list[bytes]) -> None:
+    await settle(manager)
+    assert await bodies(manager, name) == expected
+    assert counts(manager, name) == (len(expected), len(expected))
+    assert manager.total_bytes == sum(message.size for message in await contents(manager, name))
 
 
 # The course of things.
