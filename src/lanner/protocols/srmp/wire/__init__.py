@@ -1,5 +1,6 @@
 """SRMP on the wire: bytes and frozen structures, no state, no clock, no I/O (MC-MQSRM 2.2)."""
 
+from lanner.protocols.srmp.wire.dates import read_date, span_until, time_after, write_date
 from lanner.protocols.srmp.wire.elements import (
     LABEL_PREFIX,
     NEVER,
@@ -28,7 +29,9 @@ from lanner.protocols.srmp.wire.elements import (
     StreamStart,
     UnknownHeader,
 )
-from lanner.protocols.srmp.wire.faults import WireFault
+from lanner.protocols.srmp.wire.examination import Examination, Field, examine
+from lanner.protocols.srmp.wire.faults import Fault, WireFault
+from lanner.protocols.srmp.wire.queue_uri import format_name_of, uri_of
 from lanner.protocols.srmp.wire.request import decode_request, encode_request
 
 __all__ = [
@@ -44,6 +47,9 @@ __all__ = [
     "EncodedRequest",
     "Envelope",
     "Eod",
+    "Examination",
+    "Fault",
+    "Field",
     "KeyInfo",
     "Msmq",
     "Path",
@@ -61,4 +67,11 @@ __all__ = [
     "WireFault",
     "decode_request",
     "encode_request",
+    "examine",
+    "format_name_of",
+    "read_date",
+    "span_until",
+    "time_after",
+    "uri_of",
+    "write_date",
 ]
