@@ -55,7 +55,7 @@ _DATE = r"[0-9T]{15}"
 
 _REV = rf"(?:<rev><via>({_URI})</via></rev>)?"
 _PATH = (
-    rf'<path xmlns="{namespaces.ROUTING}" se:mustUnderstand="1"><action>({_TEXT})</action>'
+    rf'<path xmlns="{re.escape(namespaces.ROUTING)}" se:mustUnderstand="1"><action>({_TEXT})</action>'
     # The samples' receipts have the rev before the id.
     rf"<to>((?:https?://|MSMQ:MULTICAST=){_URI})</to>{_REV}<id>uuid:({_NUMBER})@({_GUID})</id>{_REV}</path>"
 )
@@ -91,7 +91,7 @@ _MSMQ = (
     rf"<SourceQmGuid>({_GUID})</SourceQmGuid><TTrq>({_DATE})</TTrq></Msmq>"
 )
 _ENVELOPE = re.compile(
-    rf'<se:Envelope xmlns:se="{namespaces.SOAP}" xmlns="{namespaces.SRMP}"><se:Header>'
+    rf'<se:Envelope xmlns:se="{re.escape(namespaces.SOAP)}" xmlns="{re.escape(namespaces.SRMP)}"><se:Header>'
     rf"{_PATH}{_PROPERTIES}{_SERVICES}{_STREAM}({_RECEIPTS}){_MSMQ}"
     r"</se:Header><se:Body></se:Body></se:Envelope>"
 )

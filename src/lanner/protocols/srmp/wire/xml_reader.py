@@ -58,7 +58,7 @@ class _TreeBuilder:
         self.open: list[Node] = []
         self.count = 0
         self.length = 0
-        # UTF-8 whatever the bytes say of themselves: expat would follow a declaration to other encodings.
+        # UTF-8 whatever a declaration says: expat would follow it to other encodings.
         parser = expat.ParserCreate("utf-8", _SEPARATOR)
         parser.buffer_text = True
         parser.XmlDeclHandler = self.on_declaration
@@ -98,7 +98,12 @@ class _TreeBuilder:
 
     def on_end(self, _name: str) -> None:
         node = self.open.pop()
-        node.end = self.data.index(b">", self.parser.CurrentByteIndex) + 1
+        here = self.parser.CurrentByteIndex
+        if not node.children and not node.pieces and self.data[here - 2 : here] == b"/>":
+            # An element of one tag: expat stands behind it already, and not before an end tag.
+            node.end = here
+        else:
+            node.end = self.data.index(b">", here) + 1
         self.length = 0
 
     def on_text(self, text: str) -> None:
@@ -115,6 +120,7 @@ def parse_xml(data: bytes) -> Node:
         raise WireFault(
             _SECTION, "Envelope", f"it has {len(data):,} bytes; the limit is {MAX_ENVELOPE_BYTES:,}"
         )
+    _check_encoding(data)
     builder = _TreeBuilder(data)
     try:
         builder.parser.Parse(data, True)
@@ -129,3 +135,13 @@ def parse_xml(data: bytes) -> Node:
     if builder.root is None:
         raise WireFault(_SECTION, "Envelope", "there is no element")
     return builder.root
+
+
+def _check_encoding(data: bytes) -> None:
+    """Refuse what is not UTF-8: expat reads what looks like UTF-16 as such, whatever it was told."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise WireFault(_SECTION, "Envelope", f"byte {error.start + 1} is not UTF-8") from None
+    if 0 in data:
+        raise WireFault(_SECTION, "Envelope", "there is a zero byte in it")
