@@ -8,13 +8,13 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.client.conftest import ServiceThread
-from tests.manager.conftest import _clear, _fill
+from tests.manager.conftest import full_disk
 from typer.testing import CliRunner, Result
 
 from lanner.cli.app import app
@@ -49,16 +49,27 @@ def run(service: ServiceThread) -> Run:
 @contextmanager
 def full_store(service: ServiceThread) -> Iterator[None]:
     """Have no room in the store for a while."""
-    writer = service.service.manager.store._writer
-
-    async def call(work: Callable[[sqlite3.Connection], None]) -> None:
-        await writer.call(work)
-
-    service.run(call(_fill))
+    full = full_disk(service.service.manager)
+    service.run(_enter(full))
     try:
         yield
     finally:
-        service.run(call(_clear))
+        service.run(_leave(full))
+
+
+async def _enter(scope: AbstractAsyncContextManager[None]) -> None:
+    await scope.__aenter__()
+
+
+async def _leave(scope: AbstractAsyncContextManager[None]) -> None:
+    await scope.__aexit__(None, None, None)
+
+
+def no_room() -> sqlite3.OperationalError:
+    """What SQLite says on a full disk."""
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    return error
 
 
 def done(result: Result) -> list[dict[str, Any]]:
@@ -90,11 +101,10 @@ def dead(run: Run) -> list[str]:
 
 
 def make_everything(run: Run) -> None:
-    """A queue with a message, a dead letter from it, and an outgoing queue."""
+    """A queue with a message, and a dead letter from it."""
     done(run("queue", "create", ORDERS, "--journal", "--label", "Orders"))
     done(run("send", ORDERS, "--body", "x", "--label", "doomed", "--ttbr", "0", "--deadletter", "--durable"))
     done(run("send", ORDERS, "--body", "x", "--label", "kept", "--durable"))
-    done(run("send", FAR, "--body", "x", "--label", "far", "--durable"))
 
 
 WRITING = [
@@ -102,7 +112,6 @@ WRITING = [
     ("queue", "set", ORDERS, "--label", "x" * 100),
     ("queue", "delete", ORDERS),
     ("queue", "purge", ORDERS),
-    ("queue", "pause", FAR),
     ("send", ORDERS, "--body", "x", "--durable"),
     ("send", ORDERS, "--body", "x", "--durable", "--key", "k"),
     ("receive", ORDERS),
@@ -127,6 +136,24 @@ def test_on_a_full_disk_a_command_fails_and_changes_nothing(
         assert (labels(run, ORDERS), dead(run)) == (["kept"], [known["DEAD"]])
     assert queues(run) == before
     done(run(*command))  # there is room again
+
+
+def test_on_a_full_disk_no_queue_is_paused_or_resumed(
+    run: Run, service: ServiceThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So little is written that it may find room even on a full disk: the writer itself says no.
+    def refuse(_: object) -> None:
+        raise no_room()
+
+    done(run("send", FAR, "--body", "x", "--durable"))
+    for command in ("pause", "resume"):
+        before = queues(run)
+        with monkeypatch.context() as patch:
+            patch.setattr(service.service.manager.store._writer, "_write", refuse)
+            assert "the disk is full" in failed(run("queue", command, FAR))
+            assert queues(run) == before
+        done(run("queue", command, FAR))
+        assert queues(run) != before
 
 
 def test_on_a_full_disk_no_set_is_applied(run: Run, service: ServiceThread, tmp_path: Path) -> None:
@@ -163,9 +190,7 @@ def test_on_a_full_disk_no_half_backup_is_left(
         def execute(self, statement: str, parameters: Any = (), /) -> sqlite3.Cursor:
             if statement.startswith("VACUUM INTO"):
                 Path(parameters[0]).write_bytes(b"half a backup")
-                error = sqlite3.OperationalError("database or disk is full")
-                error.sqlite_errorcode = sqlite3.SQLITE_FULL
-                raise error
+                raise no_room()
             return super().execute(statement, parameters)
 
     with monkeypatch.context() as patch:
@@ -183,13 +208,13 @@ def test_a_backup_that_has_no_place_to_go(run: Run, service: ServiceThread) -> N
 def test_on_a_full_disk_tokens_stay_as_they_were(
     run: Run, service: ServiceThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_room(descriptor: int) -> None:
+    def refuse(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     done(run("token", "add", "shop", "--right", "send"))
     before = done(run("token", "list", "--json"))
     with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", no_room)
+        patch.setattr("os.fsync", refuse)
         assert "the disk is full" in failed(run("token", "add", "stock", "--right", "send"))
         assert "the disk is full" in failed(run("token", "remove", "shop"))
     assert done(run("token", "list", "--json")) == before

@@ -88,7 +88,7 @@ COMMANDS = [
     (("history", "export", "h.jsonl"), "1,000 rows"),
     (("history", "export", "h.parquet", "--format", "parquet"), "bytes"),
     (("history", "export", "-"), "1,000 rows"),
-    (("backup",), "copying the store"),
+    (("backup", "NAME"), "copying the store"),
     (("compact",), "compacting the store"),
 ]
 
@@ -102,15 +102,16 @@ def test_progress_is_shown_at_a_terminal_alone(
     shown: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert shown in run_at_terminal(service, *command)
-    assert run_at_terminal(service, *command, *(() if command != ("backup",) else ("b.db",)), "--json") == ""
+    first, second, third = ([word.replace("NAME", f"{n}.db") for word in command] for n in "123")
+    assert shown in run_at_terminal(service, *first)
+    assert run_at_terminal(service, *second, "--json") == ""
     silent = subprocess.run(
-        [sys.executable, "-m", "lanner", *command, "--data", str(service.data)],
+        [sys.executable, "-m", "lanner", *third, "--data", str(service.data)],
         capture_output=True,
         timeout=60,
         check=False,
     )
-    assert silent.stderr == b""
+    assert (silent.returncode, silent.stderr) == (0, b"")
     if command[:2] == ("history", "export") and "parquet" not in command:
         rows = silent.stdout if command[2] == "-" else (tmp_path / command[2]).read_bytes()
         assert len(rows.splitlines()) == MESSAGES
