@@ -72,8 +72,8 @@ def test_order_of_blocks_and_children_means_nothing() -> None:
 
 def test_namespaces_decide_and_not_prefixes() -> None:
     data = (
-        '<Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/" xmlns:a="http://schemas.xmlsoap.org/rp/" '
-        'xmlns:b="http://schemas.xmlsoap.org/srmp/" xmlns:s="http://schemas.xmlsoap.org/soap/envelope/">'
+        '<Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/" '
+        'xmlns:a="http://schemas.xmlsoap.org/rp/" xmlns:b="http://schemas.xmlsoap.org/srmp/" xmlns:s="http://schemas.xmlsoap.org/soap/envelope/">'
         '<Header><a:path s:mustUnderstand="1"><a:action>MSMQ:label</a:action><a:to>http://host/msmq/q</a:to>'
         f"<a:id>uuid:7@{QM}</a:id></a:path>"
         '<b:properties s:mustUnderstand="1"><b:expiresAt>20070609T164419</b:expiresAt>'
