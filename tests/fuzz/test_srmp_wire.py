@@ -1,4 +1,4 @@
-"""Whatever arrives, the wire layer of SRMP answers with a message or a WireFault, soon and without growing."""
+"""Whatever arrives, the wire layer of SRMP answers with a message or a WireFault, soon, and never grows."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ from lanner.protocols.srmp.wire.examination import Examination, Field, examine
 from lanner.protocols.srmp.wire.faults import Fault, WireFault
 from lanner.protocols.srmp.wire.queue_uri import format_name_of, uri_of
 from lanner.protocols.srmp.wire.request import decode_request, encode_request
+from lanner.protocols.srmp.wire.soap_parts import split_envelope
 
 __all__ = [
     "LABEL_PREFIX",
@@ -71,6 +72,7 @@ __all__ = [
     "format_name_of",
     "read_date",
     "span_until",
+    "split_envelope",
     "time_after",
     "uri_of",
     "write_date",
