@@ -113,6 +113,70 @@ envelopes = st.builds(
 )
 """Envelopes with everything but a signature."""
 
+plain_text = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters='<&>"\ufffe\uffff'), max_size=30
+)
+plain_uris = st.sampled_from(["http://host/msmq/q", "https://host:8443/msmq/private$/\u00e9?a=b"])
+plain_envelopes = st.builds(
+    Envelope,
+    path=st.builds(
+        Path,
+        action=plain_text,
+        to=plain_uris | st.just("MSMQ:MULTICAST=234.1.1.1:8001"),
+        id=identifiers,
+        via=st.none() | plain_uris,
+    ),
+    properties=properties,
+    services=st.none()
+    | st.builds(
+        Services,
+        durable=st.booleans(),
+        delivery_receipt_request=st.none() | st.builds(DeliveryReceiptRequest, send_to=plain_uris),
+        commitment_receipt_request=st.none()
+        | st.builds(
+            CommitmentReceiptRequest,
+            send_to=plain_uris,
+            positive_only=st.booleans(),
+            negative_only=st.booleans(),
+        ),
+    ),
+    stream=st.none()
+    | st.builds(
+        Stream,
+        stream_id=stream_ids,
+        current=st.integers(1, MAX_UINT64),
+        previous=uint64,
+        start=st.none() | st.builds(StreamStart, send_receipts_to=plain_uris),
+    ),
+    delivery_receipt=st.none() | st.builds(DeliveryReceipt, received_at=dates, id=identifiers),
+    commitment_receipt=st.none()
+    | st.builds(CommitmentReceipt, decided_at=dates, is_positive=st.booleans(), id=identifiers),
+    stream_receipt=st.none() | st.builds(StreamReceipt, stream_id=stream_ids, last_ordinal=uint64),
+    msmq=st.builds(
+        Msmq,
+        message_class=uint16,
+        priority=st.integers(0, 7),
+        body_type=uint32,
+        source_qm=st.uuids(),
+        ttrq=dates,
+        journal=st.booleans(),
+        dead_letter=st.booleans(),
+        correlation=st.none() | identifiers,
+        trace=st.booleans(),
+        connector_type=st.none(),
+        app=uint32,
+        hash_algorithm=uint32,
+        eod=st.none() | st.builds(Eod, first=st.booleans(), last=st.booleans(), connector_id=st.none()),
+        provider=st.none(),
+        destination_mqf=st.just(()),
+        admin_mqf=st.just(()),
+        response_mqf=st.just(()),
+    ),
+    signature=st.none(),
+    unknown=st.just(()),
+)
+"""Envelopes that the fast path knows, whatever of its optional parts is there."""
+
 messages = st.builds(
     SrmpMessage,
     envelope=envelopes,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocols.srmp.wire.samples import DURABLE
-from tests.protocols.srmp.wire.strategies import envelopes
+from tests.protocols.srmp.wire.strategies import envelopes, plain_envelopes
 
 from lanner.protocols.srmp.wire import Envelope, WireFault
 from lanner.protocols.srmp.wire.envelope_expression import match_envelope
@@ -46,8 +48,16 @@ def test_agrees_on_what_the_writer_writes(envelope: Envelope) -> None:
     _agrees(data)
 
 
+@given(plain_envelopes)
+@settings(max_examples=150, deadline=None)
+def test_takes_every_message_without_anything_special(envelope: Envelope) -> None:
+    data = write_envelope(envelope).encode()
+    assert match_envelope(data) == envelope
+    assert _agrees(data)
+
+
 @given(
-    envelopes,
+    envelopes | plain_envelopes,
     st.lists(
         st.tuples(st.floats(0, 1), st.integers(0, 4), st.sampled_from(FRAGMENTS) | st.binary(max_size=3)),
         min_size=1,
@@ -61,6 +71,25 @@ def test_agrees_on_what_was_damaged(envelope: Envelope, changes: list[tuple[floa
         position = int(where * len(data))
         data = data[:position] + inserted + data[position + removed :]
     _agrees(data)
+
+
+TEXTS = re.compile(rb"(?<=>)[^<>]+(?=</)")
+
+
+@given(plain_envelopes, st.data())
+@settings(max_examples=300, deadline=None)
+def test_agrees_on_other_texts_in_elements(envelope: Envelope, draw: st.DataObject) -> None:
+    """Change one text and leave the markup whole: here the fast path is most likely to take it."""
+    data = write_envelope(envelope).encode()
+    place = draw.draw(st.sampled_from(list(TEXTS.finditer(data))))
+    old = place[0]
+    fragment = draw.draw(
+        st.sampled_from(FRAGMENTS) | st.text(max_size=4).map(str.encode) | st.binary(max_size=3)
+    )
+    position = draw.draw(st.integers(0, len(old)))
+    removed = draw.draw(st.integers(0, 2))
+    changed = old[:position] + fragment + old[position + removed :]
+    _agrees(data[: place.start()] + changed + data[place.end() :])
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)
