@@ -19,6 +19,7 @@ from msgspec import Meta
 
 from lanner.manager.settings import ManagerSettings
 from lanner.model.errors import InvalidPropertyError
+from lanner.protocols.srmp.settings import SrmpSettings
 
 __all__ = [
     "ApiConfig",
@@ -88,8 +89,12 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     listen: str = "127.0.0.1"
     """The address that protocols listen on."""
+    names: dict[str, str] = {}
+    """Addresses of machines whose names the resolver does not know, as a table."""
     srmp_port: Port = 8080
     """SRMP over HTTP."""
+    srmp_https_port: Port = 8443
+    """SRMP over HTTPS, if `srmp.certificate` is set."""
     binary_port: Port = 1801
     """The binary protocol."""
     discovery_port: Port = 1801
@@ -113,6 +118,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     manager: ManagerConfig = ManagerConfig()
     api: ApiConfig = ApiConfig()
     network: NetworkConfig = NetworkConfig()
+    srmp: SrmpSettings = SrmpSettings()
     log: LogConfig = LogConfig()
 
     @property
@@ -184,8 +190,16 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, obj
         variable = ENVIRONMENT_PREFIX + name.replace(".", "_").upper()
         if variable in environment:
             text = environment[variable]
-            value: object = text.split(",") if name == "manager.aliases" else text
-            yield name, value, f"environment {variable}"
+            yield name, _from_text(name, text), f"environment {variable}"
+
+
+def _from_text(name: str, text: str) -> object:
+    """Lists are written with commas, tables as ``name=value`` with commas between."""
+    section, _, key = name.partition(".")
+    default = getattr(getattr(Config(), section), key)
+    if isinstance(default, dict):
+        return dict(entry.partition("=")[::2] for entry in text.split(",") if entry)
+    return text.split(",") if isinstance(default, tuple) else text
 
 
 def _convert(values: Mapping[str, object], sources: Mapping[str, str]) -> Config:

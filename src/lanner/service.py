@@ -17,6 +17,7 @@ from lanner.config import Config, LoadedConfig
 from lanner.logs import configure_logs
 from lanner.manager import QueueManager, SystemClock
 from lanner.model.errors import LannerError
+from lanner.protocols.srmp.endpoint import SrmpEndpoint
 
 __all__ = ["PROTOCOLS", "ADDRESS_NAME", "ProtocolEndpoint", "Service", "run"]
 
@@ -40,8 +41,25 @@ class ProtocolEndpoint(Protocol):
     async def stop(self) -> None:
         """End."""
 
+    def reload(self) -> list[str]:
+        """Read again what can change without a restart; says what did."""
 
-PROTOCOLS: list[Callable[[QueueManager, Config], ProtocolEndpoint | None]] = []
+
+def _srmp(manager: QueueManager, config: Config) -> SrmpEndpoint | None:
+    if not config.srmp.enabled:
+        return None
+    network = config.network
+    return SrmpEndpoint(
+        manager,
+        config.srmp,
+        network.listen,
+        port=network.srmp_port,
+        https_port=network.srmp_https_port,
+        names=network.names,
+    )
+
+
+PROTOCOLS: list[Callable[[QueueManager, Config], ProtocolEndpoint | None]] = [_srmp]
 """A protocol registers itself here: what makes its endpoint, or nothing where settings turn it off."""
 
 
@@ -53,6 +71,7 @@ class Service:
         self._stack = contextlib.AsyncExitStack()
         self.manager: QueueManager
         self.api: ApiServer
+        self.protocols: list[ProtocolEndpoint] = []
         self._tokens: Tokens
 
     @property
@@ -88,6 +107,9 @@ class Service:
         for make in PROTOCOLS:
             endpoint = make(self.manager, config)
             if endpoint is not None:
+                self.protocols.append(endpoint)
+                if isinstance(endpoint, SrmpEndpoint):
+                    api.srmp = endpoint
                 started.append(f"{endpoint.name} on {await endpoint.start()}")
                 self._stack.push_async_callback(endpoint.stop)
         return started
@@ -100,7 +122,9 @@ class Service:
             configure_logs(loaded.config.log)
             said.append("log settings changed")
         said.append("tokens read again")
-        for section in ("manager", "api", "network"):
+        for endpoint in self.protocols:
+            said.extend(endpoint.reload())
+        for section in ("manager", "api", "network", "srmp"):
             if getattr(loaded.config, section) != getattr(self.config, section):
                 said.append(f"changes in [{section}] take effect at the next start")
         self._loaded = loaded

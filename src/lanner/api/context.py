@@ -12,6 +12,7 @@ import msgspec
 from lanner.api.leases import Leases
 from lanner.api.tokens import Caller, Right, Tokens
 from lanner.manager import Clock, QueueManager
+from lanner.protocols.srmp.endpoint import SrmpEndpoint
 from lanner.schema.base import In
 
 __all__ = ["Api", "Endpoint", "Handler", "Stream"]
@@ -26,6 +27,8 @@ class Api:
     clock: Clock
     data: Path
     lease: float
+    srmp: SrmpEndpoint | None = None
+    """SRMP, where it is spoken."""
     leases: Leases = field(init=False)
 
     def __post_init__(self) -> None:

@@ -24,6 +24,12 @@ def serve(
     name: Annotated[str | None, typer.Option(help="The computer name of a new manager.")] = None,
     listen: Annotated[str | None, typer.Option(help="The address that protocols listen on.")] = None,
     srmp_port: Annotated[int | None, typer.Option(help="SRMP over HTTP.")] = None,
+    srmp_https_port: Annotated[
+        int | None, typer.Option(help="SRMP over HTTPS, with srmp.certificate.")
+    ] = None,
+    srmp_url: Annotated[
+        str | None, typer.Option(help="Where other queue managers reach this one, for receipts.")
+    ] = None,
     api_port: Annotated[int | None, typer.Option(help="The API; 0 takes any free port.")] = None,
     binary_port: Annotated[int | None, typer.Option(help="The binary protocol.")] = None,
     discovery_port: Annotated[int | None, typer.Option(help="Directory discovery (UDP).")] = None,
@@ -38,6 +44,8 @@ def serve(
         "manager.name": name,
         "network.listen": listen,
         "network.srmp_port": srmp_port,
+        "network.srmp_https_port": srmp_https_port,
+        "srmp.url": srmp_url,
         "api.port": api_port,
         "network.binary_port": binary_port,
         "network.discovery_port": discovery_port,

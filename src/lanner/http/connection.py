@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import itertools
 import logging
 import math
 from collections import deque
@@ -65,6 +66,7 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
         self._peer = ""
+        self._our_address = ""
         self._phase = Phase.HEAD
         self._deadline = NEVER
         self._write_deadline = NEVER
@@ -79,6 +81,8 @@ class Connection(asyncio.Protocol):
         self._reading: Request | None = None
         self._refusal: Response | None = None
         self._waiting: deque[Request] = deque()
+        self._handling: dict[Request, asyncio.Task[Response | None]] = {}
+        """Requests behind the first that are being handled already."""
         self._task: asyncio.Task[None] | None = None
         self._is_paused = False
         self._can_write: asyncio.Future[None] | None = None
@@ -91,6 +95,8 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is of no class of asyncio
         peer = transport.get_extra_info("peername")
         self._peer = peer[0] if isinstance(peer, tuple) else ""
+        ours = transport.get_extra_info("sockname")
+        self._our_address = ours[0] if isinstance(ours, tuple) else ""
         if not self._listener.take(self):
             self._close()
             return
@@ -103,7 +109,8 @@ class Connection(asyncio.Protocol):
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
         self._let_write()
-        self._listener.drop(self)
+        if self._task is None:
+            self._listener.drop(self)
 
     def data_received(self, data: bytes) -> None:
         """Take what came, and see what is missing."""
@@ -192,6 +199,7 @@ class Connection(asyncio.Protocol):
             parser.get_http_version(),
             self._headers,
             self._peer,
+            self._our_address,
             self._when_gone,
         )
         self._reading = request
@@ -235,27 +243,39 @@ class Connection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         if self._task is not None:
+            self._begin_more()
             if len(self._waiting) >= self._limits.pipelined:
                 self._pause_reading()
         elif self._waiting:
             self._phase = Phase.ANSWERING
             self._deadline = NEVER
             self._task = self._loop.create_task(self._answer_waiting())
+            self._begin_more(1)
         elif self._refusal is not None:
             self._answer_refusal(self._refusal)
         elif self._reading is not None and self._phase is not Phase.BODY:
             self._enter(Phase.BODY, self._limits.progress_seconds)
 
+    def _begin_more(self, first: int = 0) -> None:
+        """Begin with requests before those before them are answered, as far as that is allowed."""
+        for request in itertools.islice(self._waiting, first, self._limits.concurrent - 1):
+            if request not in self._handling:
+                self._handling[request] = self._loop.create_task(self._handle(request))
+
     async def _answer_waiting(self) -> None:
         try:
             while self._waiting:
                 request = self._waiting.popleft()
-                await self._answer(request)
+                begun = self._handling.pop(request, None)
+                response = await (self._handle(request) if begun is None else begun)
+                await self._answer(request, response)
                 if not request.keep_alive:
                     self._waiting.clear()
                     self._close()
         finally:
             self._task = None
+            if self._transport.is_closing() and self._phase is Phase.CLOSING:
+                self._listener.drop(self)
         if self._phase is Phase.CLOSING:
             return
         self._resume_reading()
@@ -265,14 +285,16 @@ class Connection(asyncio.Protocol):
             self._enter(Phase.HEAD, self._limits.head_seconds)
         self._go_on()
 
-    async def _answer(self, request: Request) -> None:
+    async def _handle(self, request: Request) -> Response | None:
         try:
-            response = await self._handler.handle(request)
+            return await self._handler.handle(request)
         except Exception as error:
             log.error("a request failed: %s", type(error).__name__)
             log.debug("how it failed", exc_info=error)
             request.keep_alive = False
-            response = self._handler.refuse(500, "something went wrong; see the log")
+            return self._handler.refuse(500, "something went wrong; see the log")
+
+    async def _answer(self, request: Request, response: Response | None) -> None:
         if response is None or self._phase is Phase.CLOSING:
             return
         if response.close:
@@ -430,6 +452,8 @@ class Connection(asyncio.Protocol):
         task = self._task
         if task is not None:
             await asyncio.wait((task,), timeout=seconds)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            tasks = (task, *self._handling.values())
+            for each in tasks:
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         self._transport.close()

@@ -19,6 +19,8 @@ class Limits:
     """A body: it is in memory as a whole before it is looked at."""
     pipelined: int = 8
     """Requests that may wait behind the one that is being answered, before no more is read."""
+    concurrent: int = 1
+    """Requests of one connection that are handled at a time. They begin, and are answered, in their order."""
     connections: int = 8192
     """Connections at a time: each costs a descriptor and some kilobytes."""
     head_seconds: float = 10.0

@@ -13,7 +13,18 @@ __all__ = ["Request", "Response"]
 class Request:
     """One request, as it was sent. Header names are in lower case; repeated headers are joined by commas."""
 
-    __slots__ = ("body", "gone", "headers", "keep_alive", "method", "peer", "state", "target", "version")
+    __slots__ = (
+        "body",
+        "gone",
+        "headers",
+        "keep_alive",
+        "method",
+        "our_address",
+        "peer",
+        "state",
+        "target",
+        "version",
+    )
 
     def __init__(
         self,
@@ -22,6 +33,7 @@ class Request:
         version: str,
         headers: dict[bytes, bytes],
         peer: str,
+        our_address: str,
         gone: Callable[[], asyncio.Future[None]],
     ) -> None:
         self.method = method
@@ -30,6 +42,8 @@ class Request:
         self.headers = headers
         self.peer = peer
         """The address of the other side."""
+        self.our_address = our_address
+        """The address at which it has reached us."""
         self.gone = gone
         """Gives a future that ends when the client goes away."""
         self.body = b""

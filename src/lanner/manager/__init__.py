@@ -6,7 +6,7 @@ What a program needs to use one in-process::
     from lanner.model.message import Message
 """
 
-from lanner.manager.clock import Clock, ManualClock, SystemClock
+from lanner.manager.clock import Clock, ManualClock, SystemClock, Timer
 from lanner.manager.cursors import Cursor
 from lanner.manager.handles import OpenQueue
 from lanner.manager.info import QueueInfo
@@ -15,6 +15,7 @@ from lanner.manager.outcomes import Outcome
 from lanner.manager.plan import DeclaredQueue, Plan
 from lanner.manager.settings import ManagerSettings
 from lanner.manager.transactions import Transaction
+from lanner.manager.transfers import Transfers
 
 __all__ = [
     "Clock",
@@ -28,5 +29,7 @@ __all__ = [
     "QueueInfo",
     "QueueManager",
     "SystemClock",
+    "Timer",
     "Transaction",
+    "Transfers",
 ]

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from lanner.manager.acknowledgments import make_acknowledgment
 from lanner.manager.core import Core
-from lanner.manager.events import MessageAvailable, MessageDeleted
+from lanner.manager.events import MessageAvailable, MessageDeleted, OutgoingMessages
 from lanner.manager.expiry import Expiry, expiry_in, expiry_reason
 from lanner.manager.positions import Position, PositionState, index_row, lookup_identifier
 from lanner.manager.queues import KILOBYTE, OutgoingQueue, Queue
@@ -36,7 +36,7 @@ from lanner.model.codes import MessageClass, describe_class
 from lanner.model.errors import LannerError
 from lanner.model.history import HistoryEvent
 from lanner.model.log_fields import LogFields, about
-from lanner.model.message import INFINITE, Message
+from lanner.model.message import INFINITE, Message, OrderReceipt
 from lanner.model.message import Delivery as Guarantee
 from lanner.model.message_id import MessageId
 from lanner.model.queue import QueueKind
@@ -52,6 +52,9 @@ DEAD_LETTER = r".\system$;deadletter"
 TRANSACTIONAL_DEAD_LETTER = r".\system$;deadxact"
 
 POISON = "poison"
+
+ORDER_ACK_LABEL = "QM Ordering Ack"
+"""The label of every message that acknowledges a stream (MC-MQSRM 2.2.4.1)."""
 
 DROP_CHUNK = 500
 """Messages dropped by one set of changes when many go at once: their bodies are in memory meanwhile."""
@@ -209,7 +212,50 @@ class Delivery:
                 self._keep(changes, position, message, journal, HistoryEvent.JOURNALED)
             if position.flags & _ACKNOWLEDGMENTS and not self._has_ended(position, message):
                 self._acknowledge_receive(changes, queue, message)
+            if message.transaction is not None:
+                self._acknowledge_finally(changes, queue, message, MessageClass.ACK_RECEIVE)
         self._delete(changes, gone, MessageClass.ACK_RECEIVE)
+
+    def hand_over(
+        self,
+        changes: Changes,
+        position: Position,
+        message: Message,
+        reason: MessageClass,
+        peer: str,
+        event: HistoryEvent,
+    ) -> None:
+        """Another queue manager has taken the message over: it leaves the outgoing queue.
+
+        Positive source journaling keeps it (MC-MQSRM 3.1.5.2.2).
+        """
+        self._record(
+            changes, event, position.queue, message, message_class=reason.value, peer=peer, size=position.size
+        )
+        if message.positive_journaling and message.source_machine == self._core.machine_id:
+            journal = self._core.queues.get(SYSTEM_JOURNAL)
+            self._keep(changes, position, message, journal, HistoryEvent.JOURNALED, reason)
+        else:
+            self._delete(changes, [position], reason)
+
+    def record(
+        self,
+        changes: Changes,
+        event: HistoryEvent,
+        queue: str,
+        message: Message,
+        *,
+        reason: str | None = None,
+        peer: str | None = None,
+        message_class: int | None = None,
+    ) -> None:
+        """Write down what happened to a message that is, or is not, in a queue."""
+        if message_class is None:
+            message_class = message.message_class
+        now = self._core.clock.time()
+        changes.history.append(
+            history_row(now, event, queue, message, message.size, message_class, reason, peer)
+        )
 
     def drop(
         self,
@@ -218,16 +264,30 @@ class Delivery:
         message: Message,
         event: HistoryEvent,
         reason: MessageClass,
+        *,
+        detail: str | None = None,
+        peer: str | None = None,
+        tell: bool = True,
     ) -> None:
-        """The message goes without having been received."""
+        """The message goes without having been received. ``tell`` is whether the sender does not know yet."""
         queue = position.queue
+        words = detail or describe_class(reason)
         self._record(
-            changes, event, queue, message, reason=describe_class(reason), message_class=reason.value
+            changes,
+            event,
+            queue,
+            message,
+            reason=words,
+            message_class=reason.value,
+            peer=peer,
+            size=position.size,
         )
         if self._has_ended(position, message):
             self._delete(changes, [position], reason)
             return
-        if position.flags & _ACKNOWLEDGMENTS:
+        if message.transaction is not None:
+            self._acknowledge_finally(changes, queue, message, reason)
+        if tell and position.flags & _ACKNOWLEDGMENTS:
             self.acknowledge(changes, message, reason)
         if message.negative_journaling and message.source_machine == self._core.machine_id:
             dead_letters = self._dead_letter_queue(message, queue)
@@ -338,6 +398,14 @@ class Delivery:
         self.expiry.check(position)
         self._announce(queue, position)
 
+    def stop_expiry(self, changes: Changes, position: Position) -> None:
+        """Let a message expire no more where it is."""
+        if position.expires is None:
+            return
+        self.expiry.forget(position)
+        position.expires = None
+        self._update(changes, position, position.queue)
+
     def _expire(self, positions: list[Position]) -> None:
         for position in positions:
             position.queue.messages.lock(position)
@@ -392,6 +460,51 @@ class Delivery:
             return
         self.put(changes, queue, [acknowledgment], [acknowledgment.size], HistoryEvent.SENT)
 
+    def _acknowledge_finally(
+        self, changes: Changes, queue: Queue, message: Message, reason: MessageClass
+    ) -> None:
+        """Tell the sender of a stream what became of a message that it keeps until then.
+
+        The final stream receipt of MC-MQSRM 3.1.7.3.3; the sender asked for it with its dead-letter mark.
+        """
+        marks = message.transaction
+        assert marks is not None
+        if not (marks.final_ack_required and marks.status_queue) or isinstance(queue, OutgoingQueue):
+            return
+        if queue.is_read_only or message.id is None or message.source_machine is None:
+            return
+        receipt = Message(
+            message_class=reason.value,
+            label=ORDER_ACK_LABEL,
+            correlation_id=message.id,
+            delivery=Guarantee.RECOVERABLE,
+            order_receipt=OrderReceipt(
+                machine=message.source_machine, stream=marks.stream, sequence=marks.sequence
+            ),
+        )
+        self.tell(changes, marks.status_queue, receipt)
+
+    def report_late(self, changes: Changes, queue: Queue, message: Message) -> None:
+        """A message came when its time had run out: say so to whoever asked for negative receipts.
+
+        Over HTTP there is no receipt for that but the one for a message that expired in its queue.
+        """
+        reason = MessageClass.NACK_RECEIVE_TIMEOUT
+        self.acknowledge(changes, message, reason)
+        if message.transaction is not None:
+            self._acknowledge_finally(changes, queue, message, reason)
+
+    def tell(self, changes: Changes, name: str, report: Message) -> None:
+        """Send a report of the manager's own about a message. Where it cannot go, the operator is told."""
+        try:
+            queue = self._core.target(name)
+            stamped = self.stamp_all(changes, queue, [report])[0]
+            self._core.charge(queue, stamped.size)
+        except LannerError as error:
+            log.warning("a report was discarded: %s", error, extra=about(queues=[name], messages=[report.id]))
+            return
+        self.put(changes, queue, [stamped], [stamped.size], HistoryEvent.SENT)
+
     def _acknowledge_receive(self, changes: Changes, queue: Queue, message: Message) -> None:
         # Whoever takes a message out of an outgoing queue is not the application that it was sent to.
         if not isinstance(queue, OutgoingQueue):
@@ -418,11 +531,18 @@ class Delivery:
                 keep(message, position.size)
             if position.expires is not None:
                 self.expiry.watch(position)
+        if isinstance(queue, OutgoingQueue):
+            self._core.events.publish(OutgoingMessages(queue))
         if queue.readers or self._core.events.wanted(MessageAvailable):
             for position in positions:
-                self._announce(queue, position)
+                self._offer(queue, position)
 
     def _announce(self, queue: Queue, position: Position) -> None:
+        if isinstance(queue, OutgoingQueue):
+            self._core.events.publish(OutgoingMessages(queue))
+        self._offer(queue, position)
+
+    def _offer(self, queue: Queue, position: Position) -> None:
         queue.readers.offer(position)
         events = self._core.events
         if events.wanted(MessageAvailable) and position.state is PositionState.AVAILABLE:
@@ -470,7 +590,15 @@ class Delivery:
             )
             self._delete(changes, [position], reason)
             return
-        self._record(changes, event, target, message, reason=describe_class(reason), message_class=kept_class)
+        self._record(
+            changes,
+            event,
+            target,
+            message,
+            reason=describe_class(reason),
+            message_class=kept_class,
+            size=position.size,
+        )
         self._relocate(changes, position, target, expires=None, message_class=kept_class, reason=reason)
 
     def _keep_copy(self, changes: Changes, message: Message) -> None:
@@ -596,13 +724,24 @@ class Delivery:
         reason: str | None = None,
         transaction_id: str | None = None,
         message_class: int | None = None,
+        peer: str | None = None,
+        size: int | None = None,
     ) -> None:
+        """``size`` is for a message that was read without its body."""
         if message_class is None:
             message_class = message.message_class
         now = self._core.clock.time()
         changes.history.append(
             history_row(
-                now, event, queue.name, message, message.size, message_class, reason, None, transaction_id
+                now,
+                event,
+                queue.name,
+                message,
+                message.size if size is None else size,
+                message_class,
+                reason,
+                peer,
+                transaction_id,
             )
         )
 

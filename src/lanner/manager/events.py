@@ -25,6 +25,7 @@ __all__ = [
     "FlowControlChanged",
     "MessageAvailable",
     "MessageDeleted",
+    "OutgoingMessages",
     "OutgoingQueuePaused",
     "OutgoingQueueResumed",
     "QueueChanged",
@@ -46,6 +47,13 @@ class MessageAvailable(Event):
 
     queue: Queue
     position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingMessages(Event):
+    """There is something in an outgoing queue that can be sent: once for all that came together."""
+
+    queue: OutgoingQueue
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from lanner.manager.info import QueueInfo, describe_queue
 from lanner.manager.loading import load
 from lanner.manager.maintenance import Maintenance
 from lanner.manager.naming import AnyName
+from lanner.manager.numbering import Numbering
 from lanner.manager.opening import Opening
 from lanner.manager.outcomes import Outcome, Outcomes
 from lanner.manager.plan import DeclaredQueue, Plan, PlannedChange, make_plan
@@ -44,6 +45,7 @@ from lanner.manager.reading import Reading
 from lanner.manager.sending import Sending
 from lanner.manager.settings import ManagerSettings
 from lanner.manager.transactions import Transaction, TransactionState
+from lanner.manager.transfers import Transfers
 from lanner.manager.units import Units
 from lanner.manager.waiting import Wanted
 from lanner.manager.why import Why, oldest_arrival
@@ -75,7 +77,10 @@ class QueueManager:
         self._sending = Sending(core, self._delivery)
         self._reading = Reading(core, self._delivery)
         self._outcomes = Outcomes(core)
-        self._units = Units(core, self._delivery, self._sending, self._outcomes)
+        self._numbering = Numbering(core)
+        self._units = Units(core, self._delivery, self._sending, self._outcomes, self._numbering)
+        self.transfers = Transfers(core, self._delivery, self._sending, self._numbering)
+        """What protocols between machines do with messages."""
         self._maintenance = Maintenance(core)
         self.dead_letters = DeadLetters(core, self._delivery, self._sending, self._opening)
         """Messages that were not delivered or not received."""
@@ -108,6 +113,7 @@ class QueueManager:
         try:
             manager = cls(Core(store, settings, clock))
             load(manager._core, manager._delivery)
+            await manager._numbering.recover()
             await manager._administration.create_system_queues()
         except BaseException:
             await store.close()
@@ -371,7 +377,7 @@ class QueueManager:
         """
         self._core.check_running()
         changes = changes or Changes()
-        self._sending.deliver(changes, queue, message, peer)
+        self.transfers.accept(changes, queue, message, peer)
         await self._core.finish(changes)
 
     async def send(

@@ -53,6 +53,8 @@ class QueueTable:
         self._format_names: dict[int, str] = {}
         self._parsed: dict[str, FormatName | PathName] = {}
         """Names that were used lately: applications use few, and each of them with every message."""
+        self.http_ports: set[int] = set()
+        """Where this manager listens for HTTP: another port is somebody else's."""
         self._next_id = 1
         self._next_number = 1
 
@@ -110,6 +112,15 @@ class QueueTable:
         """Whether a host name or address means this machine."""
         return host.casefold() in self._local_names
 
+    def add_local_name(self, host: str) -> None:
+        """Learn another name or address of this machine."""
+        self._local_names.add(canonical_host(host).casefold())
+
+    def is_local_direct(self, name: DirectName) -> bool:
+        """Whether a direct name means this queue manager."""
+        is_other_port = name.port is not None and self.http_ports and name.port not in self.http_ports
+        return self.is_local(name.host) and not is_other_port
+
     def parse(self, name: AnyName) -> FormatName | PathName:
         """Read a name, and turn names of this machine's queues into local path names."""
         known = self._parsed.get(name) if isinstance(name, str) else None
@@ -136,7 +147,7 @@ class QueueTable:
     def _find(self, parsed: FormatName | PathName) -> Queue | None:
         if isinstance(parsed, PathName):
             return self._by_key.get(parsed.key)
-        if isinstance(parsed, DirectName) and self.is_local(parsed.host):
+        if isinstance(parsed, DirectName) and self.is_local_direct(parsed):
             return self._by_key.get(self._local_key(parsed))
         if isinstance(parsed, PublicName):
             return self._relative(self._by_identifier.get(parsed.queue_id), parsed)
@@ -158,14 +169,14 @@ class QueueTable:
         if isinstance(name, PathName):
             return self.is_local(name.computer)
         if isinstance(name, DirectName):
-            return self.is_local(name.host)
+            return self.is_local_direct(name)
         return isinstance(name, PrivateName | MachineName) and name.machine_id == self.machine_id
 
     def not_found(self, name: AnyName) -> QueueNotFoundError:
         """Make the error that suggests the nearest right name."""
         parsed = self.parse(name)
         wanted = str(parsed)
-        if isinstance(parsed, DirectName) and self.is_local(parsed.host):
+        if isinstance(parsed, DirectName) and self.is_local_direct(parsed):
             nearest = self.nearest(self._local_key(parsed))
         else:
             nearest = self.nearest(wanted)

@@ -29,6 +29,7 @@ END = 1 << 63
 """Greater than every lookup identifier."""
 
 PEEK_WHEN_LOCKED = MessageFlags.PEEK_WHEN_LOCKED.value
+TRANSACTIONAL = MessageFlags.TRANSACTIONAL.value
 
 
 def lookup_identifier(priority: int, sequential: int) -> int:
@@ -111,6 +112,7 @@ class MessageList:
     def __init__(self) -> None:
         self.bytes = 0
         """What is in the queue and on its way into it; kept by whoever charges the quotas."""
+        self.transactional_count = 0
         self._positions: dict[int, Position] = {}
         self._available: SortedList[int] = SortedList()
         self._locked_visible: SortedList[int] = SortedList()
@@ -139,11 +141,14 @@ class MessageList:
         for position in positions:
             self._positions[position.lookup_id] = position
             self._index(position)
+            if position.flags & TRANSACTIONAL:
+                self.transactional_count += 1
         self._available.update(self._positions)
 
     def clear(self) -> None:
         """Forget everything: the manager ends."""
         self._positions.clear()
+        self.transactional_count = 0
         self._available.clear()
         self._locked_visible.clear()
         self._by_id = None
@@ -155,6 +160,8 @@ class MessageList:
         self._positions[lookup_id] = position
         position.state = PositionState.AVAILABLE
         self._available.add(lookup_id)
+        if position.flags & TRANSACTIONAL:
+            self.transactional_count += 1
         if self._by_id is not None or position.correlation is not None:
             self._index(position)
 
@@ -183,6 +190,8 @@ class MessageList:
         self._locked_visible.discard(position.lookup_id)
         position.state = PositionState.DELETED
         del self._positions[position.lookup_id]
+        if position.flags & TRANSACTIONAL:
+            self.transactional_count -= 1
         if self._by_id is not None:
             self._by_id.discard(position.id, position)
         if position.correlation is not None:

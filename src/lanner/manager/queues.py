@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -15,6 +16,7 @@ from lanner.model.message import INFINITE
 from lanner.model.path_name import PathName, parse_path_name
 from lanner.model.queue import OutgoingState, QueueKind, QueueProperties
 from lanner.model.security import SecurityDescriptor
+from lanner.model.transfer import Connection, IncomingTransfer, OutgoingTransfer
 from lanner.store.changes import QueueRow
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["OutgoingQueue", "Queue", "QueueRecord", "queue_from_row"]
 
 KILOBYTE = 1024
+
+MAX_CONNECTIONS = 16
+"""Attempts to connect that are remembered."""
 
 
 class QueueRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,6 +76,8 @@ class Queue:
         self.is_deleted = False
         self.is_stored = False
         """Whether the store has its row: until then, whoever puts a message in puts the row in too."""
+        self.incoming_transfers: dict[UUID, IncomingTransfer] = {}
+        """The streams that come in, by their sender."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -111,6 +118,21 @@ class Queue:
         )
 
 
+class OutgoingStream:
+    """Which numbers the transactional messages of an outgoing queue get next (MC-MQSRM 3.1.1.2)."""
+
+    __slots__ = ("identifier", "pending", "resets", "sequence")
+
+    def __init__(self) -> None:
+        self.identifier = 0
+        self.sequence = 0
+        """The number of the last message."""
+        self.pending = 0
+        """Messages that have their numbers and are not in the queue yet."""
+        self.resets: dict[int, tuple[int, int]] = {}
+        """Streams that were begun anew: the one they became, and what it takes off their numbers."""
+
+
 class OutgoingQueue(Queue):
     """Messages on their way to another machine."""
 
@@ -121,6 +143,10 @@ class OutgoingQueue(Queue):
         self.next_hops: tuple[str, ...] = ()
         self.served_by: str | None = None
         """The protocol that takes messages from here; None says that nothing does."""
+        self.connections: deque[Connection] = deque(maxlen=MAX_CONNECTIONS)
+        """The latest attempts to connect, the newest last."""
+        self.transfer = OutgoingTransfer()
+        self.stream = OutgoingStream()
 
     def _name(self) -> str:
         return str(self.destination)
@@ -136,7 +162,11 @@ class OutgoingQueue(Queue):
             return "paused: resume it to let messages leave"
         if self.served_by is None:
             return "inactive: no protocol that serves this kind of name is running, so messages wait here"
-        return f"{self.state.value}, served by {self.served_by}"
+        words = f"{self.state.value}, served by {self.served_by}"
+        last = self.connections[-1] if self.connections else None
+        if last is not None and last.status.is_failure:
+            words += f"; the last attempt failed ({last.status.value} at {last.address}): {last.detail}"
+        return words
 
 
 def queue_from_row(row: QueueRow, known: dict[int, Queue]) -> Queue:

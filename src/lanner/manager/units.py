@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from lanner.manager.core import Core
 from lanner.manager.delivery import Delivery
 from lanner.manager.handles import OpenQueue
+from lanner.manager.numbering import Numbering
 from lanner.manager.outcomes import Outcome, Outcomes, check_key
 from lanner.manager.positions import Position, PositionState
-from lanner.manager.queues import Queue
+from lanner.manager.queues import OutgoingQueue, Queue
 from lanner.manager.sending import Accepted, Sending
 from lanner.manager.transactions import Transaction, TransactionState
 from lanner.model.errors import (
@@ -22,6 +23,7 @@ from lanner.model.errors import (
     TransactionSequenceError,
     TransactionUsageError,
 )
+from lanner.model.format_name import MulticastName
 from lanner.model.message import Message
 from lanner.store import Changes
 from lanner.store.codec import MessageFlags
@@ -35,8 +37,11 @@ MAX_TRANSACTIONS = 10_000
 class Units:
     """Begins, fills and ends units of work."""
 
-    def __init__(self, core: Core, delivery: Delivery, sending: Sending, outcomes: Outcomes) -> None:
+    def __init__(
+        self, core: Core, delivery: Delivery, sending: Sending, outcomes: Outcomes, numbering: Numbering
+    ) -> None:
         self._core = core
+        self._numbering = numbering
         self._delivery = delivery
         self._sending = sending
         self._outcomes = outcomes
@@ -186,7 +191,7 @@ class Units:
         self._check_queues(transaction)
         changes = Changes()
         sent = [
-            Accepted(queue, [self._delivery.place(changes, message) for message in messages], sizes)
+            Accepted(queue, self._placed(changes, queue, messages), sizes)
             for queue, messages, sizes in transaction.marked()
         ]
         self._sending.put(changes, sent)
@@ -202,6 +207,12 @@ class Units:
         changes.on_failed.append(lambda: self._end(transaction, TransactionState.ABORTED))
         await self._core.finish(changes)
         return outcome
+
+    def _placed(self, changes: Changes, queue: Queue, messages: Sequence[Message]) -> list[Message]:
+        placed = [self._delivery.place(changes, message) for message in messages]
+        if isinstance(queue, OutgoingQueue) and not isinstance(queue.destination, MulticastName):
+            return self._numbering.number(changes, queue, placed)
+        return placed
 
     async def abort(self, transaction: Transaction) -> None:
         """Transaction Abort (3.1.4.5)."""

@@ -25,6 +25,7 @@ __all__ = [
     "Delivery",
     "Message",
     "MessageSecurity",
+    "OrderReceipt",
     "PrivacyLevel",
     "SenderIdType",
     "SoapParts",
@@ -154,6 +155,15 @@ class TransactionMarks(
     status_queue: str = ""
 
 
+class OrderReceipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What an order acknowledgment is about: a stream, and a place in it (MC-MQSRM 2.2.5.6)."""
+
+    machine: UUID
+    """The queue manager that the stream comes from."""
+    stream: int
+    sequence: int
+
+
 class SoapParts(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True, gc=False
 ):
@@ -215,6 +225,7 @@ class Message(
     transaction: TransactionMarks | None = None
     security: MessageSecurity | None = None
     soap: SoapParts | None = None
+    order_receipt: OrderReceipt | None = None
     connector_type: UUID | None = None
     connector_queue_manager: UUID | None = None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from lanner.model.codes import MessageClass
 from lanner.model.errors import LannerError
 from lanner.model.format_name import DirectName, MultipleName, parse_format_name
@@ -41,9 +43,17 @@ class CannotSayError(LannerError):
 
 
 def to_message(
-    srmp: wire.SrmpMessage, now: float, *, receipts_to: str = "", keep_envelope: bool = False
+    srmp: wire.SrmpMessage,
+    now: float,
+    *,
+    receipts_to: str = "",
+    keep_envelope: bool = False,
+    signature: wire.Signature | None = None,
 ) -> Message:
-    """Make the message that an envelope stands for. ``receipts_to`` is where its stream's receipts go."""
+    """Make the message that an envelope stands for.
+
+    ``receipts_to`` is where its stream's receipts go; ``signature`` is kept for whoever passes it on.
+    """
     envelope = srmp.envelope
     path, msmq, services = envelope.path, envelope.msmq, envelope.services
     sent_at = envelope.properties.sent_at
@@ -64,7 +74,9 @@ def to_message(
         "time_to_reach_queue": INFINITE if expires == wire.NEVER else max(0, int(expires - sent)),
         "transaction": _transaction(envelope, receipts_to) if envelope.stream is not None else None,
         "order_receipt": _order_receipt(envelope.stream_receipt),
-        "security": _security(envelope) if envelope.signature or (msmq and msmq.provider) else None,
+        "security": _security(envelope, signature)
+        if envelope.signature or (msmq and msmq.provider)
+        else None,
         "soap": _soap(srmp) if keep_envelope else None,
     }
     if msmq is None:
@@ -136,13 +148,15 @@ def _order_receipt(receipt: wire.StreamReceipt | None) -> OrderReceipt | None:
     )
 
 
-def _security(envelope: wire.Envelope) -> MessageSecurity:
-    msmq, signature = envelope.msmq, envelope.signature
+def _security(envelope: wire.Envelope, kept: wire.Signature | None) -> MessageSecurity:
+    msmq = envelope.msmq
     provider = msmq.provider if msmq is not None else None
     return MessageSecurity(
-        authentication_level=AuthenticationLevel.XML_SIGNATURE if signature else AuthenticationLevel.NONE,
+        authentication_level=(
+            AuthenticationLevel.XML_SIGNATURE if envelope.signature else AuthenticationLevel.NONE
+        ),
         hash_algorithm=msmq.hash_algorithm if msmq is not None else 0,
-        signature=(signature.signature_value or "").encode() if signature else b"",
+        signature=msgspec.msgpack.encode(kept) if kept is not None else b"",
         provider_type=provider.type if provider else 0,
         provider_name=provider.name if provider else "",
     )
@@ -179,6 +193,7 @@ def from_message(
         commitment_receipt=_commitment_receipt(message) if is_receipt else None,
         stream_receipt=_stream_receipt(message.order_receipt),
         msmq=_msmq(message),
+        signature=_signature(message.security),
     )
     if is_receipt and not (
         envelope.delivery_receipt or envelope.commitment_receipt or envelope.stream_receipt
@@ -288,6 +303,13 @@ def _msmq(message: Message) -> wire.Msmq:
         admin_mqf=_uris(message.administration_queues),
         response_mqf=_uris(message.response_queues),
     )
+
+
+def _signature(security: MessageSecurity | None) -> wire.Signature | None:
+    """The signature that a message came with, if it is only passing through."""
+    if security is None or not security.signature:
+        return None
+    return msgspec.msgpack.decode(security.signature, type=wire.Signature)
 
 
 def _eod(message: Message) -> wire.Eod:

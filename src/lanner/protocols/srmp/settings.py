@@ -15,6 +15,8 @@ Seconds = Annotated[float, Meta(gt=0, le=86_400 * 30)]
 class SrmpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[srmp]``: messages over HTTP and HTTPS. Times are in seconds."""
 
+    enabled: bool = True
+    """Whether SRMP is spoken at all."""
     url: str = ""
     """Where others reach this manager, for receipts; empty makes it from the computer name and the port."""
     certificate: str = ""
@@ -30,7 +32,7 @@ class SrmpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     response_timeout: Seconds = 60.0
     """How long a destination may take to answer a message."""
     resend: tuple[Seconds, ...] = (30.0,) * 3 + (300.0,) * 3 + (1_800.0,) * 3 + (21_600.0,)
-    """How long to wait for a stream receipt: first time-out, second, and so on; then the last one for ever."""
+    """How long to wait for a stream receipt, the first time, the second, and so on; the last one for ever."""
     coalescing: Seconds = 0.5
     """How long a stream receipt waits for one more message to acknowledge."""
     coalescing_limit: Seconds = 10.0
@@ -43,7 +45,9 @@ class SrmpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Whether messages keep their SOAP envelope, for applications that ask for it."""
     weak_digests: bool = False
     """Whether signatures over SHA-1 and MD5 digests are believed."""
+    signing_key: str = ""
+    """The DSA private key that signs messages whose senders ask for it, as PEM."""
+    signing_certificate: str = ""
+    """The certificate that goes with it, as PEM."""
     trusted_senders: str = ""
     """A PEM file with the certificates of those whose signatures are believed."""
-    names: dict[str, str] = {}
-    """Addresses of machines whose names the resolver does not know."""
