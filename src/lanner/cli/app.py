@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lanner import __version__
-from lanner.cli import config, dead_letters, history, maintenance, messages, queues, serve, tokens, why
+from lanner.cli import config, dead_letters, history, maintenance, messages, queues, serve, srmp, tokens, why
 
 __all__ = ["app"]
 
@@ -29,6 +29,7 @@ app.add_typer(dead_letters.app, name="deadletter")
 app.command("why")(why.why)
 app.add_typer(history.app, name="history")
 app.add_typer(tokens.app, name="token")
+app.add_typer(srmp.app, name="srmp")
 app.command("status")(maintenance.status)
 app.command("backup")(maintenance.backup)
 app.command("compact")(maintenance.compact)

@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 import typer
 
-__all__ = ["print_json", "print_pairs", "print_table", "shown_body", "shown_time"]
+__all__ = ["print_json", "print_pairs", "print_table", "printable", "shown_body", "shown_time"]
 
 SHOWN_BODY = 60
 """Bytes of a body that a table shows."""
@@ -57,9 +57,13 @@ def shown_time(seconds: float) -> str:
 
 def shown_body(body: bytes) -> str:
     """The beginning of a body, as text if it is text."""
-    text = body[:SHOWN_BODY].decode("utf-8", "replace")
-    text = "".join(letter if letter.isprintable() else "." for letter in text)
+    text = printable(body[:SHOWN_BODY].decode("utf-8", "replace"))
     return text + ("..." if len(body) > SHOWN_BODY else "")
+
+
+def printable(text: str) -> str:
+    """Text that somebody else wrote, without what a terminal would obey."""
+    return "".join(letter if letter.isprintable() else "." for letter in text)
 
 
 def _shown(value: object) -> str:
