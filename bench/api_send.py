@@ -7,13 +7,12 @@ epoll loop over raw sockets with a request that is built once, each connection w
 from __future__ import annotations
 
 import asyncio
-import select
-import socket
 import time
 from pathlib import Path
 
 import msgspec
 
+from bench.http_load import post_in_turn
 from bench.load import BODY, QUEUE, manager_at, open_handles, recoverable
 from bench.measure import Rounds, Target, disk_directory, print_report
 from bench.peers.rabbitmq import publish_connections, rabbitmq_node
@@ -54,40 +53,9 @@ def single_sends(service: RunningService) -> float:
         f"Authorization: Bearer {service.token}\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     request = head.encode() + body
-    sockets = {}
-    poll = select.epoll()
-    for _ in range(CONNECTIONS):
-        connected = socket.create_connection(("127.0.0.1", service.port))
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sockets[connected.fileno()] = connected
-        poll.register(connected.fileno(), select.EPOLLIN)
-    answers = dict.fromkeys(sockets, b"")
-    wanted = CONNECTIONS * PER_CONNECTION
-    done = 0
-    begin = time.perf_counter()
-    for connected in sockets.values():
-        connected.sendall(request)
-    while done < wanted:
-        for number, _ in poll.poll(10):
-            answers[number] += sockets[number].recv(65536)
-            if _is_complete(answers[number]):
-                answers[number] = b""
-                done += 1
-                sockets[number].sendall(request)
-    seconds = time.perf_counter() - begin
-    for connected in sockets.values():
-        connected.close()
-    return wanted / seconds
-
-
-def _is_complete(answer: bytes) -> bool:
-    head, separator, body = answer.partition(b"\r\n\r\n")
-    if not separator:
-        return False
-    if not head.startswith(b"HTTP/1.1 200"):
-        raise RuntimeError(head.decode())
-    length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
-    return len(body) >= int(length)
+    return post_in_turn(
+        service.port, lambda _: request, CONNECTIONS, PER_CONNECTION, server_pid=service.pid
+    ).rate
 
 
 def main() -> list[Target]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -25,6 +26,7 @@ class RunningService:
     token: str
     pid: int
     data: Path
+    srmp_port: int
 
     @property
     def port(self) -> int:
@@ -32,8 +34,9 @@ class RunningService:
 
 
 @contextlib.contextmanager
-def running_service(data: Path) -> Iterator[RunningService]:
-    """Start ``lanner serve`` on a free port of loopback, and stop it at the end."""
+def running_service(data: Path, *, name: str = "BENCH") -> Iterator[RunningService]:
+    """Start ``lanner serve`` on free ports of loopback, and stop it at the end."""
+    srmp_port = _free_port()
     command = [
         sys.executable,
         "-m",
@@ -43,8 +46,12 @@ def running_service(data: Path) -> Iterator[RunningService]:
         str(data),
         "--api-port",
         "0",
+        "--srmp-port",
+        str(srmp_port),
+        "--srmp-url",
+        f"http://127.0.0.1:{srmp_port}",
         "--name",
-        "BENCH",
+        name,
     ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -55,7 +62,15 @@ def running_service(data: Path) -> Iterator[RunningService]:
                 raise RuntimeError("lanner serve did not start")
             time.sleep(0.05)
         url = address.read_text().strip()
-        yield RunningService(url, (data / "token").read_text().strip(), process.pid, data)
+        yield RunningService(url, (data / "token").read_text().strip(), process.pid, data, srmp_port)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(STOP_SECONDS)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    assert isinstance(port, int)
+    return port
