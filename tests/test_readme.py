@@ -19,7 +19,7 @@ START_SECONDS = 20.0
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[Path]:
     """A directory in which ``lanner serve`` runs as ``make run`` does it, but for the port."""
-    command = [sys.executable, "-m", "lanner", "serve", "--api-port", "0"]
+    command = [sys.executable, "-m", "lanner", "serve", "--api-port", "0", "--srmp-port", "0"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + START_SECONDS
     while not (tmp_path / "lanner-data" / "api.address").exists():

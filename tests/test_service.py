@@ -29,6 +29,7 @@ def settings(data: Path, **flags: object) -> LoadedConfig:
     flags = {
         "manager.data": str(data),
         "api.port": 0,
+        "network.srmp_port": 0,
         **{name.replace("_", ".", 1): value for name, value in flags.items()},
     }
     return load_config(environment={}, flags=flags)
@@ -53,7 +54,8 @@ async def test_a_port_that_is_taken_is_said_and_everything_is_let_go(tmp_path: P
             async with running(settings(tmp_path / "data", api_port=port)):
                 pass
     async with running(settings(tmp_path / "data")) as (service, started):
-        assert started == [f"API on {service.api.url}"]
+        assert started[0] == f"API on {service.api.url}"
+        assert started[1].startswith("SRMP on http://127.0.0.1:")
         assert (tmp_path / "data" / "api.address").read_text().strip() == service.api.url
     assert not (tmp_path / "data" / "api.address").exists()
 

@@ -16,7 +16,13 @@ from lanner.service import running
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[Served]:
     loaded = load_config(
-        environment={}, flags={"manager.data": str(tmp_path / "data"), "manager.name": "LON-1", "api.port": 0}
+        environment={},
+        flags={
+            "manager.data": str(tmp_path / "data"),
+            "manager.name": "LON-1",
+            "api.port": 0,
+            "network.srmp_port": 0,
+        },
     )
     async with running(loaded) as (service, _):
         token = (tmp_path / "data" / "token").read_text().strip()

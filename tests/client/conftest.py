@@ -40,7 +40,12 @@ class ServiceThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
 
     async def _serve(self, started: threading.Event) -> None:
-        flags = {"manager.data": str(self.data), "manager.name": "LON-1", "api.port": self.port}
+        flags = {
+            "manager.data": str(self.data),
+            "manager.name": "LON-1",
+            "api.port": self.port,
+            "network.srmp_port": 0,
+        }
         async with running(load_config(environment={}, flags=flags)) as (service, _):
             self.service = service
             self.port = int(service.api.url.rpartition(":")[2])

@@ -47,6 +47,8 @@ class KilledService:
             str(self.data),
             "--api-port",
             str(self.port),
+            "--srmp-port",
+            "0",
         ]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         async with asyncio.timeout(START_SECONDS), httpx.AsyncClient() as http:
