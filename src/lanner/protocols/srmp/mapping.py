@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import msgspec
 
 from lanner.model.codes import MessageClass
 from lanner.model.errors import LannerError
 from lanner.model.format_name import DirectName, MultipleName, parse_format_name
 from lanner.model.message import (
+    DEFAULT_PRIORITY,
     INFINITE,
     Acknowledgments,
     AuthenticationLevel,
@@ -35,6 +38,16 @@ _RECEIPT_CLASSES = (
 )
 
 
+_NO_MSMQ = wire.Msmq(
+    message_class=MessageClass.NORMAL.value,
+    priority=DEFAULT_PRIORITY,
+    body_type=0,
+    source_qm=UUID(int=0),
+    ttrq=wire.NEVER,
+)
+"""What a message without an Msmq element is taken to say (product behavior 12)."""
+
+
 class CannotSayError(LannerError):
     """SRMP has no words for this message."""
 
@@ -55,34 +68,29 @@ def to_message(
     ``receipts_to`` is where its stream's receipts go; ``signature`` is kept for whoever passes it on.
     """
     envelope = srmp.envelope
-    path, msmq, services = envelope.path, envelope.msmq, envelope.services
+    path, msmq = envelope.path, envelope.msmq or _NO_MSMQ
     sent_at = envelope.properties.sent_at
     sent = float(sent_at) if sent_at is not None else now
-    expires = msmq.ttrq if msmq is not None else envelope.properties.expires_at
-    administration, acknowledgments = _acknowledgments(services)
-    common = {
-        "body": srmp.body or b"",
-        "extension": srmp.extension or b"",
-        "label": path.label or "",
-        "id": path.id,
-        "delivery": Delivery.RECOVERABLE if envelope.is_durable else Delivery.EXPRESS,
-        "destination_queue": format_name_of(path.to) or path.to,
-        "response_queue": (format_name_of(path.via) or "") if path.via else "",
-        "administration_queue": administration,
-        "acknowledgments": acknowledgments,
-        "sent_time": sent,
-        "time_to_reach_queue": INFINITE if expires == wire.NEVER else max(0, int(expires - sent)),
-        "transaction": _transaction(envelope, receipts_to) if envelope.stream is not None else None,
-        "order_receipt": _order_receipt(envelope.stream_receipt),
-        "security": _security(envelope, signature)
-        if envelope.signature or (msmq and msmq.provider)
-        else None,
-        "soap": _soap(srmp) if keep_envelope else None,
-    }
-    if msmq is None:
-        return Message(**common)  # type: ignore[arg-type]
+    expires = msmq.ttrq if envelope.msmq is not None else envelope.properties.expires_at
+    administration, acknowledgments = "", Acknowledgments.NONE
+    if envelope.services is not None:
+        administration, acknowledgments = _acknowledgments(envelope.services)
     return Message(
-        **common,  # type: ignore[arg-type]
+        body=srmp.body or b"",
+        extension=srmp.extension or b"",
+        label=path.label or "",
+        id=path.id,
+        delivery=Delivery.RECOVERABLE if envelope.is_durable else Delivery.EXPRESS,
+        destination_queue=format_name_of(path.to) or path.to,
+        response_queue=(format_name_of(path.via) or "") if path.via else "",
+        administration_queue=administration,
+        acknowledgments=acknowledgments,
+        sent_time=sent,
+        time_to_reach_queue=INFINITE if expires == wire.NEVER else max(0, int(expires - sent)),
+        transaction=_transaction(envelope, receipts_to) if envelope.stream is not None else None,
+        order_receipt=_order_receipt(envelope.stream_receipt),
+        security=_security(envelope, signature) if envelope.signature or msmq.provider else None,
+        soap=_soap(srmp) if keep_envelope else None,
         message_class=msmq.message_class,
         priority=msmq.priority,
         body_type=msmq.body_type,
@@ -93,10 +101,10 @@ def to_message(
         tracing=msmq.trace,
         connector_type=msmq.connector_type,
         connector_queue_manager=msmq.eod.connector_id if msmq.eod else None,
-        source_machine=msmq.source_qm,
-        destination_queues=queue_names(msmq.destination_mqf),
-        administration_queues=queue_names(msmq.admin_mqf),
-        response_queues=queue_names(msmq.response_mqf),
+        source_machine=msmq.source_qm if envelope.msmq is not None else None,
+        destination_queues=queue_names(msmq.destination_mqf) if msmq.destination_mqf else "",
+        administration_queues=queue_names(msmq.admin_mqf) if msmq.admin_mqf else "",
+        response_queues=queue_names(msmq.response_mqf) if msmq.response_mqf else "",
     )
 
 
@@ -105,11 +113,9 @@ def queue_names(uris: tuple[str, ...]) -> str:
     return ",".join(name for uri in uris if (name := format_name_of(uri)))
 
 
-def _acknowledgments(services: wire.Services | None) -> tuple[str, Acknowledgments]:
+def _acknowledgments(services: wire.Services) -> tuple[str, Acknowledgments]:
     wanted = Acknowledgments.NONE
     name = ""
-    if services is None:
-        return name, wanted
     delivery, commitment = services.delivery_receipt_request, services.commitment_receipt_request
     if delivery is not None:
         wanted |= _ARRIVAL

@@ -28,7 +28,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace as copy_with
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -45,13 +44,13 @@ from lanner.model.errors import (
     StoppedError,
     StoreError,
 )
-from lanner.model.format_name import DirectName, MulticastName, parse_format_name
+from lanner.model.format_name import DirectName
 from lanner.model.history import HistoryEvent
 from lanner.model.log_fields import about
 from lanner.model.message import Message, MessageSecurity
 from lanner.model.message_id import MessageId
-from lanner.model.security import EVERYONE, Token
 from lanner.protocols.srmp import wire
+from lanner.protocols.srmp.destinations import Destinations
 from lanner.protocols.srmp.duplicates import SeenMessages
 from lanner.protocols.srmp.incoming import SCOPE as STREAM_SCOPE
 from lanner.protocols.srmp.incoming import IncomingStream, StreamState, Verdict
@@ -61,7 +60,6 @@ from lanner.protocols.srmp.redirection import Redirections
 from lanner.protocols.srmp.settings import SrmpSettings
 from lanner.protocols.srmp.signature import SignatureFault
 from lanner.protocols.srmp.signers import Signers
-from lanner.protocols.srmp.wire.queue_uri import format_name_of
 from lanner.store import Changes
 
 __all__ = ["Answer", "Receiver", "ReceiptHandler"]
@@ -75,8 +73,6 @@ MAX_STREAMS = 10_000
 
 MAX_STREAM_AGE = 30 * 86_400.0
 """Seconds after which a stream that nobody has used makes room for another."""
-
-_EVERYONE = Token(EVERYONE)
 
 
 class Answer(NamedTuple):
@@ -120,10 +116,11 @@ class Receiver:
         self._settings = settings
         self._receipts = receipts
         self._signers = signers
-        self._redirections = redirections
+        self._destinations = Destinations(transfers, redirections)
         self._clock = transfers.clock
         self._seen = SeenMessages({}, 0)
-        self._pending: dict[MessageId, asyncio.Future[Answer]] = {}
+        self._pending: dict[MessageId, Changes] = {}
+        """Messages that are on their way to the disk."""
         self._streams: dict[tuple[UUID, int], IncomingStream] = {}
 
     async def load(self) -> None:
@@ -159,53 +156,25 @@ class Receiver:
         kind = identify(envelope)
         if kind is None:
             raise _Refused(Answer(400, "it is of no known type (3.1.5.1.5)"))
-        name = self._destination(envelope.path.to)
-        if isinstance(name, MulticastName):
-            raise _Refused(Answer(400, "a multicast message does not come over HTTP"))
-        if not self._is_local(name.host, our_address):
-            return await self._forward(srmp, name, peer)
+        try:
+            destination = self._destinations.find(envelope.path.to, our_address)
+        except InvalidNameError as error:
+            raise _Refused(Answer(400, f"the destination is no queue's name: {error}")) from error
+        if not destination.is_local:
+            return await self._forward(srmp, destination.name, peer)
         if kind.is_stream_receipt:
             await self._receipts.take_receipt(to_message(srmp, self._clock.time()), peer)
             return OK
-        target = self._redirected(envelope.path.to, name)
-        if target is not name and not self._is_local(target.host, our_address):
-            return await self._forward(srmp, target, peer)
-        queue = self._queue(target, is_stream=envelope.stream is not None)
+        queue = destination.queue
+        if queue is None:
+            raise _Refused(Answer(400, f"there is no queue {destination.name}"))
+        if envelope.stream is not None and not queue.properties.transactional:
+            raise _Refused(Answer(400, f"{queue.name} is not transactional, and the message is of a stream"))
+        if envelope.stream is None and queue.properties.transactional:
+            raise _Refused(Answer(400, f"{queue.name} is transactional, and the message is of no stream"))
         return await self._deliver(srmp, kind, queue, peer)
 
-    # Where it goes (3.1.5.1.3).
-
-    def _destination(self, uri: str) -> DirectName | MulticastName:
-        try:
-            name = parse_format_name(format_name_of(uri) or uri)
-        except InvalidNameError as error:
-            raise _Refused(
-                Answer(400, f"the destination {uri[:100]!r} is no queue's name: {error}")
-            ) from error
-        if not isinstance(name, DirectName | MulticastName):
-            raise _Refused(Answer(400, f"the destination {uri[:100]!r} is no URL"))
-        return name
-
-    def _is_local(self, host: str, our_address: str) -> bool:
-        return host == our_address or self._transfers.is_local_host(host)
-
-    def _redirected(self, uri: str, name: DirectName) -> DirectName:
-        to = self._redirections().inbound_target(uri)
-        if to == uri:
-            return name
-        target = self._destination(to)
-        assert isinstance(target, DirectName)  # the redirections were checked
-        return target
-
-    def _queue(self, name: DirectName, *, is_stream: bool) -> Queue:
-        queue = self._transfers.local_queue(copy_with(name, port=None))
-        if queue is None:
-            raise _Refused(Answer(400, f"there is no queue {name}"))
-        if is_stream and not queue.properties.transactional:
-            raise _Refused(Answer(400, f"{queue.name} is not transactional, and the message is of a stream"))
-        if not is_stream and queue.properties.transactional:
-            raise _Refused(Answer(400, f"{queue.name} is transactional, and the message is of no stream"))
-        return queue
+    # Passing on (3.1.5.1.3).
 
     async def _forward(self, srmp: wire.SrmpMessage, name: DirectName, peer: str) -> Answer:
         """Transparent store-and-forward: pass on what came, as it came (decision 14)."""
@@ -229,7 +198,7 @@ class Receiver:
         envelope = srmp.envelope
         now = self._clock.time()
         if kind is MessageType.USER:
-            self._transfers.check_access(queue, _EVERYONE)
+            self._destinations.check_access(queue)
         stream = self._stream(srmp, queue) if envelope.stream is not None else None
         receipts_to = ""
         if stream is not None and envelope.stream is not None:
@@ -285,29 +254,27 @@ class Receiver:
             self._transfers.submit(changes)
             return OK
         changes.state.append(row)
-        done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._pending[identifier] = done
-        answer = Answer(500, "the store failed")
+        changes.on_failed.append(lambda: self._seen.forget(identifier))
+        self._pending[identifier] = changes
         try:
             await self._transfers.finish(changes)
-            answer = OK
-        except BaseException:
-            if changes.error is not None:
-                self._seen.forget(identifier)
-            raise
         finally:
             del self._pending[identifier]
-            done.set_result(answer)
-        return answer
+        return OK
 
     async def _answer_duplicate(self, message: Message, queue: Queue, peer: str) -> Answer:
         """Say of a copy what is said of the first: nothing before that is safe."""
         assert message.id is not None
         first = self._pending.get(message.id)
-        answer = await asyncio.shield(first) if first is not None else OK
-        if answer is OK:
-            self._note(HistoryEvent.DUPLICATE, queue.name, message, "it came before", peer)
-        return answer
+        if first is not None:
+            settled = asyncio.Event()
+            first.on_applied.append(settled.set)
+            first.on_failed.append(settled.set)
+            await settled.wait()
+            if first.error is not None:
+                raise first.error
+        self._note(HistoryEvent.DUPLICATE, queue.name, message, "it came before", peer)
+        return OK
 
     async def _discard_expired(self, changes: Changes, message: Message, queue: Queue, peer: str) -> Answer:
         """The time to reach the queue has run out on the way (decision 3)."""
