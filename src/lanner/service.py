@@ -108,10 +108,10 @@ class Service:
             endpoint = make(self.manager, config)
             if endpoint is not None:
                 self.protocols.append(endpoint)
-                if isinstance(endpoint, SrmpEndpoint):
-                    api.srmp = endpoint
                 started.append(f"{endpoint.name} on {await endpoint.start()}")
                 self._stack.push_async_callback(endpoint.stop)
+                if isinstance(endpoint, SrmpEndpoint):
+                    api.srmp = endpoint  # now that it knows what was redirected before
         return started
 
     def reload(self, loaded: LoadedConfig) -> list[str]:

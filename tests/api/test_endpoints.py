@@ -17,6 +17,8 @@ import pytest
 from tests.api.served import QUEUE, Served
 
 from lanner.api.endpoints import ENDPOINTS
+from lanner.config import load_config
+from lanner.service import running
 
 HELLO = base64.b64encode(b"hello").decode()
 
@@ -147,7 +149,7 @@ async def test_queues_are_created_changed_listed_purged_and_deleted(served: Serv
 
 
 async def test_an_outgoing_queue_is_paused_and_resumed(served: Served) -> None:
-    name = "DIRECT=HTTP://paris/msmq/private$/orders"
+    name = r"DIRECT=OS:paris\private$\orders"
     await send(served, queue=name)
     await served.ask("POST", "/v1/queue/pause", queue=name)
     assert (await served.ask("GET", "/v1/queue", queue=name))["state"] == "on-hold"
@@ -279,6 +281,70 @@ def test_every_endpoint_is_tried_here() -> None:
         path = re.escape(endpoint.path).replace("commit", "(commit|{end})").replace("abort", "(abort|{end})")
         if "tokens" not in endpoint.path:  # test_security.py
             assert re.search(f'"{path}"', source), endpoint.path
+
+
+async def test_redirections_are_added_removed_and_replaced(served: Served) -> None:
+    nothing = await served.ask("GET", "/v1/srmp/redirections")
+    assert nothing == {
+        "inbound": [],
+        "outbound": [],
+        "outbound_exceptions": [],
+        "receipts": [],
+        "default_receipts": "",
+    }
+    there = {"from": "http://paris/*", "to": "http://proxy:8080/"}
+    await served.ask("POST", "/v1/srmp/redirections", kind="outbound", **there)
+    await served.ask("POST", "/v1/srmp/redirections", kind="exception", **{"from": "http://paris/msmq/a"})
+    added = await served.ask("POST", "/v1/srmp/redirections", kind="default-receipts", to="http://us/")
+    assert added == {
+        **nothing,
+        "outbound": [there],
+        "outbound_exceptions": ["http://paris/msmq/a"],
+        "default_receipts": "http://us/",
+    }
+    removed = await served.ask(
+        "DELETE", "/v1/srmp/redirections", kind="outbound", **{"from": "HTTP://Paris/*"}
+    )
+    assert removed == {**added, "outbound": []}
+    refused = await served.ask_refused(400, "DELETE", "/v1/srmp/redirections", kind="outbound")
+    assert "redirect list" in refused["hint"]
+    replaced = await served.ask("PUT", "/v1/srmp/redirections", inbound=[there])
+    assert replaced == await served.ask("GET", "/v1/srmp/redirections") == {**nothing, "inbound": [there]}
+    await served.ask_refused(400, "PUT", "/v1/srmp/redirections", inbound=[{"from": "ftp://x/", "to": "y"}])
+    assert replaced == await served.ask("GET", "/v1/srmp/redirections")
+
+
+async def test_two_who_redirect_at_once_are_both_heard(served: Served) -> None:
+    hosts = [f"http://host{number}/*" for number in range(20)]
+    await asyncio.gather(
+        *(served.ask("POST", "/v1/srmp/redirections", kind="exception", **{"from": host}) for host in hosts)
+    )
+    known = await served.ask("GET", "/v1/srmp/redirections")
+    assert sorted(known["outbound_exceptions"]) == sorted(hosts)
+
+
+async def test_a_stream_is_reset(served: Served, queue: str) -> None:
+    name = "DIRECT=HTTP://127.0.0.1:9/msmq/private$/orders"
+    message = {"body": HELLO}
+    await served.ask("POST", "/v1/messages/send", queue=name, messages=[message] * 3, transactional=True)
+    assert await served.ask("POST", "/v1/srmp/reset", queue=name) == {"messages": 3}
+    refused = await served.ask_refused(404, "POST", "/v1/srmp/reset", queue=queue)
+    assert "no outgoing queue over HTTP" in refused["message"]
+    await served.ask_refused(404, "POST", "/v1/srmp/reset", queue=r".\private$\nowhere")
+
+
+async def test_where_srmp_is_off_the_answer_says_what_to_do(tmp_path: Path) -> None:
+    flags = {"manager.data": str(tmp_path / "data"), "api.port": 0, "srmp.enabled": False}
+    async with running(load_config(environment={}, flags=flags)) as (service, started):
+        assert len(started) == 1
+        token = (tmp_path / "data" / "token").read_text().strip()
+        headers = {"authorization": f"Bearer {token}"}
+        async with httpx.AsyncClient(base_url=service.api.url, headers=headers) as http:
+            served = Served(service, http, tmp_path / "data")
+            for method in ("GET", "PUT"):
+                refused = await served.ask_refused(400, method, "/v1/srmp/redirections")
+                assert "srmp.enabled" in refused["hint"]
+            await served.ask_refused(400, "POST", "/v1/srmp/reset", queue=QUEUE)
 
 
 async def test_without_pyarrow_the_answer_says_what_is_missing(

@@ -236,6 +236,7 @@ def test_every_command_has_help() -> None:
         "why",
         "history",
         "config",
+        "srmp",
     ):
         assert name in top
         assert "Usage" in done(runner.invoke(app, [name, "--help"]))
@@ -284,6 +285,12 @@ EVERY_COMMAND = [
     ("compact",),
     ("offline",),
     ("online",),
+    ("srmp", "redirect", "list"),
+    ("srmp", "redirect", "add", "exception", "http://paris/*"),
+    ("srmp", "redirect", "set", "default-receipts", "http://paris/"),
+    ("srmp", "redirect", "remove", "inbound", "http://paris/*"),
+    ("srmp", "reset", QUEUE),
+    ("srmp", "reset", QUEUE, "--yes"),
 ]
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.test_commands import done, failed
 from typer.testing import CliRunner, Result
 
-from lanner.cli import capture
+from lanner.cli import input as cli_input
 from lanner.cli.app import app
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "srmp"
@@ -79,7 +79,7 @@ def test_a_capture_cannot_talk_to_the_terminal() -> None:
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "cannot read" in failed(lint(str(tmp_path / "none")))
     assert "cannot read" in failed(lint(str(tmp_path)))
-    monkeypatch.setattr(capture, "MAX_CAPTURE_BYTES", 10)
+    monkeypatch.setattr(cli_input, "MAX_INPUT_BYTES", 10)
     (tmp_path / "large").write_bytes(bytes(11))
     assert "larger than 10 bytes" in failed(lint(str(tmp_path / "large")))
     assert "standard input is larger than 10 bytes" in failed(lint("-", stdin=bytes(11)))

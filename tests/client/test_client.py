@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.client.conftest import ServiceThread
 
-from lanner.client import AsyncClient, Client
+from lanner.client import AsyncClient, Client, MessageIn
 from lanner.client.address import find_address
 from lanner.model.errors import (
     AccessDeniedError,
@@ -17,6 +17,7 @@ from lanner.model.errors import (
     QueueNotFoundError,
     TransactionUsageError,
 )
+from lanner.schema.srmp import RedirectionsRequest
 
 QUEUE = r".\private$\orders"
 
@@ -125,3 +126,15 @@ def test_where_the_manager_is_found(tmp_path: Path) -> None:
         find_address(api="http://h:3", environment={})
     with pytest.raises(ConnectionFailedError, match="no queue manager is running"):
         find_address(data=tmp_path / "none", environment={})
+
+
+def test_redirections_and_resets(client: Client) -> None:
+    added = client.add_redirection("outbound", "http://paris/*", "http://proxy/")
+    assert [(entry.from_, entry.to) for entry in added.outbound] == [("http://paris/*", "http://proxy/")]
+    assert client.add_redirection("default-receipts", to="http://us/").default_receipts == "http://us/"
+    assert client.remove_redirection("outbound", "http://paris/*") == client.redirections()
+    assert client.replace_redirections(RedirectionsRequest()).default_receipts == ""
+    far = "DIRECT=HTTP://127.0.0.1:9/msmq/private$/far"
+    client.send_many(far, [MessageIn(body=b"x")] * 2, transactional=True)
+    assert client.reset_stream(far) == 2
+    client.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lanner.api.context import Endpoint
-from lanner.api.handlers import dead_letters, history, manager, messages, queues, transactions
+from lanner.api.handlers import dead_letters, history, manager, messages, queues, srmp, transactions
 from lanner.api.tokens import Right
 from lanner.schema.base import DoneAnswer, In
 from lanner.schema.dead_letters import (
@@ -52,6 +52,13 @@ from lanner.schema.queues import (
     QueueOut,
     QueueRequest,
     QueuesAnswer,
+)
+from lanner.schema.srmp import (
+    AddRedirectionRequest,
+    RedirectionsAnswer,
+    RedirectionsRequest,
+    RemoveRedirectionRequest,
+    ResetAnswer,
 )
 from lanner.schema.transactions import BeginRequest, TransactionAnswer, TransactionRequest
 
@@ -159,4 +166,41 @@ ENDPOINTS = (
     Endpoint("POST", "/v1/history/readers", "Register", history.register, ReaderRequest, ReaderOut, ADMIN),
     Endpoint("POST", "/v1/history/confirm", "Confirm", history.confirm, ConfirmRequest, ReaderOut, ADMIN),
     Endpoint("DELETE", "/v1/history/readers", "Forget", history.forget, ReaderRequest, DoneAnswer, ADMIN),
+    Endpoint(
+        "GET",
+        "/v1/srmp/redirections",
+        "Show what is redirected",
+        srmp.list_redirections,
+        In,
+        RedirectionsAnswer,
+        ADMIN,
+    ),
+    Endpoint(
+        "PUT",
+        "/v1/srmp/redirections",
+        "Replace all redirections",
+        srmp.replace,
+        RedirectionsRequest,
+        RedirectionsAnswer,
+        ADMIN,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/srmp/redirections",
+        "Add a redirection",
+        srmp.add,
+        AddRedirectionRequest,
+        RedirectionsAnswer,
+        ADMIN,
+    ),
+    Endpoint(
+        "DELETE",
+        "/v1/srmp/redirections",
+        "Remove a redirection",
+        srmp.remove,
+        RemoveRedirectionRequest,
+        RedirectionsAnswer,
+        ADMIN,
+    ),
+    Endpoint("POST", "/v1/srmp/reset", "Begin a stream anew", srmp.reset, QueueRequest, ResetAnswer, ADMIN),
 )

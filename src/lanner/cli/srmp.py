@@ -2,78 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from lanner.cli.capture import read_capture
-from lanner.cli.command import EXIT_FAILED, failing_clearly
-from lanner.cli.output import print_json, print_table, printable
-
-if TYPE_CHECKING:
-    from lanner.protocols.srmp.wire import Examination
+from lanner.cli import redirections
+from lanner.cli.command import Session, fail, talks_to_manager
+from lanner.cli.output import print_json
+from lanner.cli.srmp_lint import lint
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Messages over HTTP: captured requests, redirections, streams.", no_args_is_help=True)
+app.command()(lint)
+app.add_typer(redirections.app, name="redirect")
 
 
 @app.command()
-def lint(
-    file: Annotated[str, typer.Argument(help="A captured request, MIME body or envelope; - reads a pipe.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+@talks_to_manager
+def reset(
+    session: Session,
+    queue: Annotated[str, typer.Argument(help="The outgoing queue: DIRECT=HTTP://host/msmq/private$/name.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Say what a captured request says, and which section each fault breaks.
+    """Begin a new stream with the messages that wait in an outgoing queue.
 
-    Ends with 1 if a receiver would refuse it. Needs no running manager.
+    For a receiver that has forgotten the stream, and refuses every message of it as out of order.
+
+    WARNING: messages that had arrived while their receipts were lost are sent again in the new stream. The
+    receiver knows them by their identifiers for half an hour; after that they arrive a second time.
     """
-    with failing_clearly():
-        capture = read_capture(file)
-        from lanner.protocols.srmp.wire import examine
-
-        examination = examine(capture)
-        if as_json:
-            _print_as_json(examination)
-        else:
-            _print_for_people(examination, len(capture))
-        if not examination.is_acceptable:
-            raise typer.Exit(EXIT_FAILED)
-
-
-_KINDS = {"request": "an HTTP request", "multipart": "a MIME body", "envelope": "an envelope"}
-
-
-def _print_as_json(examination: Examination) -> None:
-    print_json(
-        {
-            "kind": examination.kind,
-            "acceptable": examination.is_acceptable,
-            "fields": examination.fields,
-            "faults": examination.faults,
-        }
-    )
-
-
-def _print_for_people(examination: Examination, size: int) -> None:
-    typer.echo(f"{_KINDS[examination.kind]} of {size:,} bytes")
-    fields = [
-        (printable(field.name), printable(field.value), printable(field.meaning))
-        for field in examination.fields
-    ]
-    print_table(("field", "value", "meaning"), fields, empty="it says nothing that can be read")
-    faults = [
-        (
-            "accepted" if fault.is_accepted else "refused",
-            f"MC-MQSRM {fault.section}",
-            printable(fault.element),
-            printable(fault.message),
-        )
-        for fault in examination.faults
-    ]
-    print_table(("fault", "section", "where", "what is wrong"), faults, empty="no faults")
-    if not examination.is_acceptable:
-        typer.echo("a receiver refuses it")
-    elif faults:
-        typer.echo("a receiver takes it all the same")
+    if not yes:
+        _confirm(session, queue)
+    count = session.client.reset_stream(queue)
+    if session.as_json:
+        print_json({"queue": queue, "messages": count})
+    elif count:
+        typer.echo(f"a new stream begins with {count:,} messages")
     else:
-        typer.echo("a receiver takes it")
+        typer.echo("no message of a stream waits there; nothing was reset")
+
+
+def _confirm(session: Session, queue: str) -> None:
+    waiting = session.client.queue(queue).messages
+    typer.echo(
+        f"{waiting:,} messages wait in {queue}. "
+        "Those that had arrived while their receipts were lost may arrive a second time.",
+        err=True,
+    )
+    try:
+        is_meant = typer.confirm("Begin a new stream?", err=True)
+    except typer.Abort:
+        is_meant = False  # nobody is there to ask
+    if not is_meant:
+        fail("nothing was reset (say --yes if it is meant)")

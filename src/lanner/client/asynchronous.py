@@ -66,6 +66,14 @@ from lanner.schema.queues import (
     QueueRequest,
     QueuesAnswer,
 )
+from lanner.schema.srmp import (
+    AddRedirectionRequest,
+    Kind,
+    RedirectionsAnswer,
+    RedirectionsRequest,
+    RemoveRedirectionRequest,
+    ResetAnswer,
+)
 from lanner.schema.transactions import BeginRequest, TransactionAnswer, TransactionRequest
 
 __all__ = ["AsyncClient", "AsyncTransaction"]
@@ -311,6 +319,42 @@ class AsyncClient:
         return await self._transport.call(
             "GET", "/v1/why", WhyRequest(subject=subject), WhyAnswer, repeatable=True
         )
+
+    # SRMP.
+
+    async def redirections(self) -> RedirectionsAnswer:
+        """Show everything that is redirected."""
+        return await self._transport.call(
+            "GET", "/v1/srmp/redirections", In(), RedirectionsAnswer, repeatable=True
+        )
+
+    async def replace_redirections(self, redirections: RedirectionsRequest) -> RedirectionsAnswer:
+        """Put others in the place of all redirections."""
+        return await self._transport.call(
+            "PUT", "/v1/srmp/redirections", redirections, RedirectionsAnswer, repeatable=True
+        )
+
+    async def add_redirection(
+        self, kind: Kind, from_: str = "", to: str = "", *, first: bool = False
+    ) -> RedirectionsAnswer:
+        """Redirect from one URL to another, behind what is redirected already or before it."""
+        request = AddRedirectionRequest(kind=kind, from_=from_, to=to, first=first)
+        return await self._transport.call(
+            "POST", "/v1/srmp/redirections", request, RedirectionsAnswer, repeatable=True
+        )
+
+    async def remove_redirection(self, kind: Kind, from_: str = "") -> RedirectionsAnswer:
+        """Redirect from a URL no longer."""
+        request = RemoveRedirectionRequest(kind=kind, from_=from_)
+        return await self._transport.call("DELETE", "/v1/srmp/redirections", request, RedirectionsAnswer)
+
+    async def reset_stream(self, queue: str) -> int:
+        """Begin a new stream with what waits in an outgoing queue; returns how many messages that is.
+
+        Messages that had arrived while their receipts were lost may arrive a second time.
+        """
+        request = QueueRequest(queue=queue)
+        return (await self._transport.call("POST", "/v1/srmp/reset", request, ResetAnswer)).messages
 
     # History.
 

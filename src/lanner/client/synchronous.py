@@ -18,6 +18,7 @@ from lanner.schema.history import HistoryStatus, ReaderOut
 from lanner.schema.manager import BackupAnswer, CompactAnswer, StatusAnswer, TokenOut
 from lanner.schema.messages import MessageIn, MessageOut, SendAnswer
 from lanner.schema.queues import CreateQueueRequest, PathAnswer, PlanAnswer, QueueOut
+from lanner.schema.srmp import Kind, RedirectionsAnswer, RedirectionsRequest
 
 __all__ = ["Client", "ClientTransaction"]
 
@@ -214,6 +215,30 @@ class Client:
     def why(self, subject: str) -> WhyAnswer:
         """Tell what happened to a queue or message, and what to do."""
         return self.run(self._client.why(subject))
+
+    # SRMP.
+
+    def redirections(self) -> RedirectionsAnswer:
+        """Show everything that is redirected."""
+        return self.run(self._client.redirections())
+
+    def replace_redirections(self, redirections: RedirectionsRequest) -> RedirectionsAnswer:
+        """Put others in the place of all redirections."""
+        return self.run(self._client.replace_redirections(redirections))
+
+    def add_redirection(
+        self, kind: Kind, from_: str = "", to: str = "", *, first: bool = False
+    ) -> RedirectionsAnswer:
+        """Redirect from one URL to another, behind what is redirected already or before it."""
+        return self.run(self._client.add_redirection(kind, from_, to, first=first))
+
+    def remove_redirection(self, kind: Kind, from_: str = "") -> RedirectionsAnswer:
+        """Redirect from a URL no longer."""
+        return self.run(self._client.remove_redirection(kind, from_))
+
+    def reset_stream(self, queue: str) -> int:
+        """Begin a new stream with what waits in an outgoing queue; returns how many messages that is."""
+        return self.run(self._client.reset_stream(queue))
 
     # History.
 

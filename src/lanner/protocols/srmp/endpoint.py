@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import msgspec
@@ -35,6 +36,7 @@ from lanner.protocols.srmp.redirection import Redirections
 from lanner.protocols.srmp.settings import SrmpSettings
 from lanner.protocols.srmp.signers import Signers
 from lanner.protocols.srmp.wire.limits import MAX_ENVELOPE_BYTES
+from lanner.protocols.srmp.wire.queue_uri import uri_of
 from lanner.store import Changes
 
 __all__ = ["SRMP_LIMITS", "SrmpEndpoint"]
@@ -76,6 +78,7 @@ class SrmpEndpoint:
         self._transfers = manager.transfers
         self._settings = settings
         self._redirections = Redirections()
+        self._redirecting = asyncio.Lock()
         self._sessions: dict[int, OutgoingSession] = {}
         self._subscriptions = [
             manager.events.subscribe(QueueCreated, lambda event: self._serve(event.queue)),
@@ -250,11 +253,27 @@ class SrmpEndpoint:
 
     async def redirect(self, redirections: Redirections) -> None:
         """Redirect from now on."""
-        redirections.check()
-        changes = Changes()
-        changes.state.append((STATE_SCOPE, REDIRECTIONS_KEY, msgspec.json.encode(redirections)))
-        await self._transfers.finish(changes)
-        self._redirections = redirections
+        await self.change_redirections(lambda _: redirections)
+
+    async def change_redirections(self, change: Callable[[Redirections], Redirections]) -> Redirections:
+        """Change what is redirected; says what is now. Of two who change at once, both are heard."""
+        async with self._redirecting:
+            redirections = change(self._redirections)
+            redirections.check()
+            changes = Changes()
+            changes.state.append((STATE_SCOPE, REDIRECTIONS_KEY, msgspec.json.encode(redirections)))
+            await self._transfers.finish(changes)
+            self._take_redirections(redirections)
+            return redirections
+
+    def _take_redirections(self, redirections: Redirections) -> None:
+        before, self._redirections = self._redirections, redirections
+        for session in self._sessions.values():
+            url = uri_of(session.queue.name)
+            if before.outbound_host(url) != redirections.outbound_host(url):
+                # Whatever it is connected to is the wrong host now, and what it waits for may be over.
+                session.pause()
+                session.resume()
 
     async def reset_stream(self, name: str) -> int:
         """Begin a new stream with what waits in an outgoing queue. Says how many messages that is."""

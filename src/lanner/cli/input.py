@@ -1,4 +1,4 @@
-"""Reading a capture from a file or a pipe."""
+"""Reading what a command is given as a file or through a pipe."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from pathlib import Path
 
 from lanner.model.errors import InvalidPropertyError
 
-__all__ = ["MAX_CAPTURE_BYTES", "read_capture"]
+__all__ = ["MAX_INPUT_BYTES", "read_input"]
 
-MAX_CAPTURE_BYTES = 16 * 1024 * 1024
-"""Three times the largest request there can be: a larger file holds something else, or many requests."""
+MAX_INPUT_BYTES = 16 * 1024 * 1024
+"""Three times the largest request there can be: a larger file holds something else, or many of them."""
 
 
-def read_capture(file: str) -> bytes:
+def read_input(file: str) -> bytes:
     """Read a file, or standard input for ``-``."""
     name = "standard input" if file == "-" else file
     try:
         # One byte more than is allowed tells: a pipe or a device has no size to ask for.
         if file == "-":
-            data = sys.stdin.buffer.read(MAX_CAPTURE_BYTES + 1)
+            data = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
         else:
             with Path(file).open("rb") as opened:
-                data = opened.read(MAX_CAPTURE_BYTES + 1)
+                data = opened.read(MAX_INPUT_BYTES + 1)
     except OSError as error:
         raise InvalidPropertyError(f"cannot read {name}: {error.strerror or error}") from error
     except ValueError as error:  # a name with a NUL in it
         raise InvalidPropertyError(f"cannot read {name!r}: {error}") from error
-    if len(data) > MAX_CAPTURE_BYTES:
+    if len(data) > MAX_INPUT_BYTES:
         raise InvalidPropertyError(
-            f"{name} is larger than {MAX_CAPTURE_BYTES:,} bytes", hint="cut one request out of it"
+            f"{name} is larger than {MAX_INPUT_BYTES:,} bytes", hint="give what is meant alone"
         )
     return data
