@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 from msgspec.structs import replace
 
 from lanner.manager.queues import OutgoingQueue
-from lanner.model.format_name import DirectName, parse_format_name
+from lanner.model.format_name import DirectName
 from lanner.model.message import AuthenticationLevel, Message
 from lanner.model.transfer import Sequence
 from lanner.protocols.srmp import wire
@@ -43,7 +43,12 @@ class Poster:
 
     def target(self, queue: OutgoingQueue) -> Target:
         """Where to connect for a queue: its host, or the one that an administrator has put in its place."""
-        return target_of(self._redirections().outbound_host(uri_of(queue.name)))
+        url = uri_of(queue.name)
+        redirected = self._redirections().outbound_host(url)
+        name = queue.destination
+        if redirected == url and isinstance(name, DirectName):
+            return Target(name.protocol.lower(), name.host, name.effective_port or 80)
+        return target_of(redirected)
 
     def request(self, message: Message, place: Sequence | None, target: Target | None) -> tuple[bytes, bytes]:
         """Make the head and the body of a POST. ``place`` is the message's place in our own stream."""
@@ -88,10 +93,7 @@ class Poster:
 
 
 def target_of(url: str) -> Target:
-    """Where the host of a URL is."""
-    name = parse_format_name(f"DIRECT={url}") if "/msmq" in url.casefold() else None
-    if isinstance(name, DirectName):
-        return Target(name.protocol.lower(), name.host, name.effective_port or 80)
+    """Where the host of a redirection is. It need not name a queue: only its host counts."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     return Target(scheme, parts.hostname or "", parts.port or (443 if scheme == "https" else 80))
