@@ -308,8 +308,8 @@ async def test_redirections_are_added_removed_and_replaced(served: Served) -> No
     assert removed == {**added, "outbound": []}
     refused = await served.ask_refused(400, "DELETE", "/v1/srmp/redirections", kind="outbound")
     assert "redirect list" in refused["hint"]
-    replaced = await served.ask("PUT", "/v1/srmp/redirections", inbound=[there])
-    assert replaced == await served.ask("GET", "/v1/srmp/redirections") == {**nothing, "inbound": [there]}
+    replaced = await served.ask("PUT", "/v1/srmp/redirections", receipts=[there])
+    assert replaced == await served.ask("GET", "/v1/srmp/redirections") == {**nothing, "receipts": [there]}
     await served.ask_refused(400, "PUT", "/v1/srmp/redirections", inbound=[{"from": "ftp://x/", "to": "y"}])
     assert replaced == await served.ask("GET", "/v1/srmp/redirections")
 

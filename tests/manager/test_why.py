@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 from tests.manager.conftest import settle
 
 from lanner.manager import ManualClock, QueueManager
+from lanner.manager.queues import OutgoingQueue
 from lanner.model.errors import QueueNotFoundError
+from lanner.model.format_name import DirectName, parse_format_name
 from lanner.model.message import Delivery, Message
 from lanner.model.message_id import MessageId
 from lanner.model.queue import QueueAccess, QueueProperties
+from lanner.model.transfer import Connection, ConnectionStatus, IncomingTransfer
 
 ORDERS = r".\private$\orders"
 REMOTE = "DIRECT=HTTP://paris/msmq/private$/orders"
@@ -74,6 +79,86 @@ async def test_an_outgoing_message_and_its_queue(manager: QueueManager) -> None:
     told = await manager.why.queue(REMOTE)
     assert told.summary.startswith("paused")
     assert told.advice == (f"lanner queue resume '{REMOTE}'",)
+
+
+def outgoing(manager: QueueManager, *statuses: ConnectionStatus) -> OutgoingQueue:
+    """The outgoing queue after attempts to connect, as a protocol leaves it."""
+    [queue] = manager.transfers.outgoing()
+    queue.served_by = "SRMP"
+    queue.next_hops = ("http://paris:80",)
+    for status in statuses:
+        connection = Connection(status=status, time=1.0, address="http://paris:80", detail="it is so")
+        queue.connections.append(connection)
+    return queue
+
+
+FAILURES = (
+    ConnectionStatus.DNS_FAILURE,
+    ConnectionStatus.CONNECTION_REFUSED,
+    ConnectionStatus.SOCKET_CONNECT_FAILURE,
+    ConnectionStatus.SOCKET_SEND_FAILURE,
+    ConnectionStatus.SOCKET_BIND_FAILURE,
+    ConnectionStatus.CONNECTION_NOT_READY,
+    ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE,
+    ConnectionStatus.LOW_RESOURCE,
+    ConnectionStatus.UNKNOWN_FAILURE,
+)
+
+
+@pytest.mark.parametrize("status", FAILURES)
+async def test_a_queue_that_cannot_connect(manager: QueueManager, status: ConnectionStatus) -> None:
+    identifier = await sent(manager, REMOTE)
+    outgoing(manager, ConnectionStatus.ESTABLISHED, status, ConnectionStatus.IN_PROCESS)
+    words = f"{status.value.replace('-', ' ')} at http://paris:80: it is so"
+    told = await manager.why.queue(REMOTE)
+    assert told.summary.endswith(f"the last attempt failed: {words}")
+    assert "the next hop is http://paris:80" in told.findings
+    assert f"1970-01-01 00:00:01.000Z {words}" in told.findings
+    assert len(told.advice) == 1
+    of_message = await manager.why.message(identifier)
+    assert of_message.summary == f"it waits to be sent to {REMOTE}"
+    assert set(told.findings[2:]) <= set(of_message.findings)
+    assert of_message.advice == (*told.advice, f"look at the queue: lanner why '{REMOTE}'")
+
+
+async def test_a_failure_that_was_overcome_is_no_matter(manager: QueueManager) -> None:
+    await sent(manager, REMOTE)
+    queue = outgoing(manager, ConnectionStatus.DNS_FAILURE, ConnectionStatus.ESTABLISHED)
+    told = await manager.why.queue(REMOTE)
+    assert told.summary == f"{queue.state.value}, served by SRMP"
+    assert told.advice == ()
+
+
+async def test_a_stream_without_receipts(manager: QueueManager) -> None:
+    identifier = await sent(manager, REMOTE)
+    queue = outgoing(manager, ConnectionStatus.ESTABLISHED)
+    manager.transfers.take(queue, 1)
+    queue.transfer.unacknowledged = 1
+    assert (await manager.why.queue(REMOTE)).advice == ()
+    queue.transfer.resends = 2
+    queue.transfer.resend_time = 60.0
+    queue.transfer.unread = 3
+    told = await manager.why.queue(REMOTE)
+    assert any("sent again 2 times; the next time is 1970-01-01 00:01" in one for one in told.findings)
+    assert any("3 messages have arrived" in one for one in told.findings)
+    assert "srmp.url" in told.advice[0]
+    assert f"lanner srmp reset '{REMOTE}'" in told.advice[1]
+    assert "not acknowledged yet" in (await manager.why.message(identifier)).summary
+
+
+async def test_a_stream_that_comes_in_and_is_stuck(manager: QueueManager) -> None:
+    name = parse_format_name(REMOTE)
+    assert isinstance(name, DirectName)
+    queue = manager.transfers.local_queue(name)
+    assert queue is not None
+    for rejections in (0, 4):
+        sender = uuid4()
+        queue.incoming_transfers[sender] = IncomingTransfer(
+            format_name="", sender=sender, stream=1, number=7, last_access=1.0, rejections=rejections
+        )
+    findings = [one for one in (await manager.why.queue(ORDERS)).findings if "stream from" in one]
+    assert len(findings) == 1
+    assert f"the last 4 messages of the stream from {sender} were not taken" in findings[0]
 
 
 async def test_a_message_that_nobody_knows(manager: QueueManager) -> None:

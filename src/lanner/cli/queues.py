@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,9 +13,11 @@ import msgspec
 import typer
 
 from lanner.cli.command import Session, talks_to_manager
-from lanner.cli.output import print_json, print_pairs, print_table, shown_time
+from lanner.cli.output import print_json, print_pairs, print_table, printable, shown_time
+from lanner.cli.transfers import print_transfers
 from lanner.model.errors import InvalidPropertyError
 from lanner.model.message import INFINITE
+from lanner.model.queue import QueueKind
 from lanner.schema.queues import CreateQueueRequest, QueueOut
 
 __all__ = ["app"]
@@ -114,12 +116,22 @@ def set_properties(session: Session, name: Name, properties: dict[str, Any]) -> 
 
 @app.command("list")
 @talks_to_manager
-def list_queues(session: Session) -> None:
+def list_queues(
+    session: Session,
+    outgoing: Annotated[
+        bool, typer.Option("--outgoing", help="The outgoing ones alone, and how they stand.")
+    ] = False,
+) -> None:
     """List the local and the outgoing queues."""
     queues = session.client.queues()
+    if outgoing:
+        queues = tuple([queue for queue in queues if queue.kind is QueueKind.OUTGOING])
     if session.as_json:
         for queue in queues:
             print_json(queue)
+        return
+    if outgoing:
+        _print_outgoing(queues)
         return
     rows = [
         (
@@ -133,6 +145,14 @@ def list_queues(session: Session) -> None:
         for queue in queues
     ]
     print_table(("queue", "messages", "bytes", "journal", "transactional", "label"), rows, empty="no queues")
+
+
+def _print_outgoing(queues: Iterable[QueueOut]) -> None:
+    rows = [
+        (queue.path, queue.messages, queue.bytes, queue.state, printable(queue.last_failure))
+        for queue in queues
+    ]
+    print_table(("queue", "messages", "bytes", "state", "last failure"), rows, empty="no outgoing queues")
 
 
 @app.command()
@@ -160,11 +180,12 @@ def show(session: Session, name: Name) -> None:
             ("aborts until ;poison", queue.max_aborts or "never"),
             ("waiting readers", queue.waiting_readers),
             ("created", shown_time(queue.created)),
-            ("state", queue.explanation or "local"),
+            ("state", printable(queue.explanation) or "local"),
         ]
     )
     for line in queue.access:
         typer.echo(f"- {line}")
+    print_transfers(queue)
 
 
 @app.command()

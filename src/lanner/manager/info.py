@@ -10,8 +10,13 @@ from lanner.manager.naming import QueueTable
 from lanner.manager.queues import OutgoingQueue, Queue
 from lanner.model.queue import OutgoingState, QueueKind, QueueProperties
 from lanner.model.security import describe
+from lanner.model.transfer import Connection, IncomingTransfer, OutgoingTransfer
 
 __all__ = ["QueueInfo", "describe_queue"]
+
+
+MAX_SHOWN_STREAMS = 1_000
+"""Streams into a queue that are shown: how many there are is up to their senders."""
 
 
 class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,10 +47,20 @@ class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
     """For an outgoing queue: how it stands with its destination."""
     explanation: str = ""
     """For an outgoing queue: the state in words."""
+    last_failure: str = ""
+    """For an outgoing queue: why the latest attempts to connect failed, if they did."""
+    next_hops: tuple[str, ...] = ()
+    """For an outgoing queue: where its messages go first."""
+    connections: tuple[Connection, ...] = ()
+    """For an outgoing queue that is shown alone: the latest attempts to connect, the newest last."""
+    transfer: OutgoingTransfer | None = None
+    """For an outgoing queue that is shown alone: how far its stream has got, if there is one."""
+    incoming: tuple[IncomingTransfer, ...] = ()
+    """For a local queue that is shown alone: the streams that come in, the one used last first."""
 
 
-def describe_queue(queue: Queue, table: QueueTable) -> QueueInfo:
-    """Take a snapshot."""
+def describe_queue(queue: Queue, table: QueueTable, *, is_alone: bool = False) -> QueueInfo:
+    """Take a snapshot. One that is shown alone is shown with all its connections and streams."""
     journal = queue.journal
     outgoing = queue if isinstance(queue, OutgoingQueue) else None
     return QueueInfo(
@@ -68,4 +83,19 @@ def describe_queue(queue: Queue, table: QueueTable) -> QueueInfo:
         access=tuple(describe(queue.security)) if queue.security else (),
         state=outgoing.state if outgoing else None,
         explanation=outgoing.explain() if outgoing else "",
+        last_failure=str(outgoing.last_failure or "") if outgoing else "",
+        next_hops=outgoing.next_hops if outgoing else (),
+        connections=tuple(outgoing.connections) if outgoing and is_alone else (),
+        transfer=_transfer(outgoing) if outgoing and is_alone else None,
+        incoming=_incoming(queue) if is_alone else (),
     )
+
+
+def _transfer(queue: OutgoingQueue) -> OutgoingTransfer | None:
+    transfer = queue.transfer
+    return msgspec.structs.replace(transfer) if transfer != OutgoingTransfer() else None
+
+
+def _incoming(queue: Queue) -> tuple[IncomingTransfer, ...]:
+    streams = sorted(queue.incoming_transfers.values(), key=lambda stream: stream.last_access, reverse=True)
+    return tuple(streams[:MAX_SHOWN_STREAMS])

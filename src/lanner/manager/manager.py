@@ -266,7 +266,7 @@ class QueueManager:
 
     def queue(self, name: AnyName) -> QueueInfo:
         """Show one queue: local, journal, subqueue or outgoing."""
-        return describe_queue(self._core.queues.get(name), self._core.queues)
+        return describe_queue(self._core.queues.get(name), self._core.queues, is_alone=True)
 
     def canonical_name(self, name: AnyName) -> str:
         """The one spelling of a queue's name here: a path name if it is local, else a format name."""

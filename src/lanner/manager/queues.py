@@ -16,7 +16,7 @@ from lanner.model.message import INFINITE
 from lanner.model.path_name import PathName, parse_path_name
 from lanner.model.queue import OutgoingState, QueueKind, QueueProperties
 from lanner.model.security import SecurityDescriptor
-from lanner.model.transfer import Connection, IncomingTransfer, OutgoingTransfer
+from lanner.model.transfer import Connection, ConnectionStatus, IncomingTransfer, OutgoingTransfer
 from lanner.store.changes import QueueRow
 
 if TYPE_CHECKING:
@@ -156,6 +156,16 @@ class OutgoingQueue(Queue):
         """Whether an administrator has paused it."""
         return self.state is OutgoingState.ON_HOLD
 
+    @property
+    def last_failure(self) -> Connection | None:
+        """The last attempt to connect that failed, if none has succeeded since."""
+        for connection in reversed(self.connections):
+            if connection.status.is_failure:
+                return connection
+            if connection.status is ConnectionStatus.ESTABLISHED:
+                break
+        return None
+
     def explain(self) -> str:
         """Say in words how it stands with the destination."""
         if self.is_on_hold:
@@ -163,10 +173,8 @@ class OutgoingQueue(Queue):
         if self.served_by is None:
             return "inactive: no protocol that serves this kind of name is running, so messages wait here"
         words = f"{self.state.value}, served by {self.served_by}"
-        last = self.connections[-1] if self.connections else None
-        if last is not None and last.status.is_failure:
-            words += f"; the last attempt failed ({last.status.value} at {last.address}): {last.detail}"
-        return words
+        failure = self.last_failure
+        return words if failure is None else f"{words}; the last attempt failed: {failure}"
 
 
 def queue_from_row(row: QueueRow, known: dict[int, Queue]) -> Queue:

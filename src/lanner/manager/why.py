@@ -16,12 +16,19 @@ from lanner.model.history import HistoryEvent, HistoryRow
 from lanner.model.message import HIGHEST_PRIORITY
 from lanner.model.message_id import MessageId
 from lanner.model.queue import ShareMode
+from lanner.model.transfer import ConnectionStatus
 
 __all__ = ["Explanation", "Why", "oldest_arrival"]
 
 MINUTE = 60
 OLD = 5 * MINUTE
 """Seconds after which a message that nobody takes is worth a word."""
+
+TOLD_CONNECTIONS = 3
+"""Attempts to connect that are told of."""
+
+TOLD_STREAMS = 10
+"""Streams that are told of: how many there are is up to their senders."""
 
 _ENDED = (HistoryEvent.RECEIVED, HistoryEvent.TRANSMITTED, HistoryEvent.ACKNOWLEDGED)
 
@@ -103,12 +110,7 @@ class Why:
                 ),
             )
         if isinstance(queue, OutgoingQueue):
-            return Explanation(
-                subject=subject,
-                summary=f"it waits to be sent to {queue.name}",
-                findings=(*findings, f"the outgoing queue is {queue.explain()}"),
-                advice=(f"look at the queue: lanner why '{queue.name}'",),
-            )
+            return self._outgoing_message(subject, queue, position, findings)
         if position.state is not PositionState.AVAILABLE:
             return Explanation(
                 subject=subject,
@@ -121,6 +123,19 @@ class Why:
             summary=f"it waits in {queue.name} to be received",
             findings=(*findings, *_crowd(queue)),
             advice=() if len(queue.readers) else (f"receive it: lanner receive '{queue.name}'",),
+        )
+
+    def _outgoing_message(
+        self, subject: str, queue: OutgoingQueue, position: Position, findings: tuple[str, ...]
+    ) -> Explanation:
+        summary = f"it waits to be sent to {queue.name}"
+        if position.state is not PositionState.AVAILABLE:
+            summary = f"it is on its way to {queue.name}, and its arrival is not acknowledged yet"
+        return Explanation(
+            subject=subject,
+            summary=summary,
+            findings=(*findings, f"the outgoing queue is {queue.explain()}", *_way(queue)),
+            advice=(*_open_way(queue), f"look at the queue: lanner why '{queue.name}'"),
         )
 
     # Queues.
@@ -138,6 +153,7 @@ class Why:
         if isinstance(queue, OutgoingQueue):
             return self._outgoing(queue, findings)
         findings.extend(_crowd(queue))
+        findings.extend(_stuck_streams(queue))
         self._quota(queue, findings, advice)
         poison = queue.subqueues.get(POISON)
         if poison is not None and poison.messages:
@@ -153,12 +169,11 @@ class Why:
         )
 
     def _outgoing(self, queue: OutgoingQueue, findings: list[str]) -> Explanation:
-        advice = (f"lanner queue resume '{queue.name}'",) if queue.is_on_hold else ()
         return Explanation(
             subject=f"outgoing queue {queue.name}",
             summary=queue.explain(),
-            findings=tuple(findings),
-            advice=advice,
+            findings=(*findings, *_way(queue)),
+            advice=_open_way(queue),
         )
 
     def _quota(self, queue: Queue, findings: list[str], advice: list[str]) -> None:
@@ -191,6 +206,64 @@ def _crowd(queue: Queue) -> list[str]:
     if any(handle.share is ShareMode.DENY_RECEIVE for handle in queue.handles):
         found.append("one of the handles keeps all other readers out")
     return found
+
+
+def _way(queue: OutgoingQueue) -> list[str]:
+    """What is known of the way to a destination."""
+    found = [f"the next hop is {' or '.join(queue.next_hops)}"] if queue.next_hops else []
+    latest = list(queue.connections)[-TOLD_CONNECTIONS:]
+    found.extend(f"{_time(connection.time)} {connection}" for connection in latest)
+    transfer = queue.transfer
+    if transfer.unacknowledged:
+        told = f"{transfer.unacknowledged:,} messages of its stream were taken over there without a receipt"
+        if transfer.resends:
+            told += f"; they were sent again {transfer.resends:,} times"
+        found.append(f"{told}; the next time is {_time(transfer.resend_time)}")
+    if transfer.unread:
+        found.append(f"{transfer.unread:,} messages have arrived, and wait there to be received")
+    return found
+
+
+def _open_way(queue: OutgoingQueue) -> tuple[str, ...]:
+    """What to do about a queue that cannot send."""
+    if queue.is_on_hold:
+        return (f"lanner queue resume '{queue.name}'",)
+    if queue.served_by is None:
+        return ("see that a protocol for this kind of name is turned on: lanner config show",)
+    failure = queue.last_failure
+    if failure is not None:
+        cure = _CONNECTION_CURES.get(failure.status)
+        return (cure,) if cure else ()
+    if queue.transfer.resends and queue.transfer.unacknowledged:
+        return (
+            "see that the destination reaches the URL for receipts (srmp.url, or what is redirected)",
+            f"if it has forgotten the stream, begin a new one: lanner srmp reset '{queue.name}'",
+        )
+    return ()
+
+
+_CONNECTION_CURES = {
+    ConnectionStatus.DNS_FAILURE: "mend the host name, or give its address in network.names",
+    ConnectionStatus.CONNECTION_REFUSED: "start the queue manager there, or mend the port in the name",
+    ConnectionStatus.SOCKET_CONNECT_FAILURE: "see that the network and its firewalls let connections through",
+    ConnectionStatus.SOCKET_SEND_FAILURE: "see who closes connections: the destination or a proxy on the way",
+    ConnectionStatus.CONNECTION_NOT_READY: "it is there and cannot take messages: look at its log",
+    ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE: (
+        "trust who has signed its certificate (srmp.ca_file), or let it have a valid one that names this host"
+    ),
+    ConnectionStatus.LOW_RESOURCE: "let this process open more files, or give the machine more memory",
+    ConnectionStatus.SOCKET_BIND_FAILURE: "this machine has no free port: see who has so many connections",
+    ConnectionStatus.UNKNOWN_FAILURE: "look at the logs of both sides",
+}
+
+
+def _stuck_streams(queue: Queue) -> list[str]:
+    stuck = [stream for stream in queue.incoming_transfers.values() if stream.rejections]
+    return [
+        f"the last {stream.rejections:,} messages of the stream from {stream.sender} were not taken: "
+        f"they were copies, or what follows number {stream.number:,} is missing"
+        for stream in stuck[:TOLD_STREAMS]
+    ]
 
 
 def _cure(message_class: int) -> tuple[str, ...]:

@@ -39,6 +39,11 @@ class ConnectionStatus(StrEnum):
         """Whether the attempt has failed."""
         return self not in _NO_FAILURE
 
+    @property
+    def words(self) -> str:
+        """For people."""
+        return self.value.replace("-", " ")
+
 
 _NO_FAILURE = (
     ConnectionStatus.IN_PROCESS,
@@ -55,6 +60,9 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     address: str
     detail: str = ""
     """What went wrong, in words."""
+
+    def __str__(self) -> str:
+        return f"{self.status.words} at {self.address}{f': {self.detail}' if self.detail else ''}"
 
 
 class Sequence(msgspec.Struct, frozen=True, gc=False):

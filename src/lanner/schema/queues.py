@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from lanner.model.queue import QueueKind, QueuePrivacy, QueueProperties
+from lanner.model.transfer import Connection, IncomingTransfer, OutgoingTransfer
 from lanner.schema.base import In, Out, QueueName, UInt32
 
 
@@ -98,6 +99,16 @@ class QueueOut(Out, frozen=True, kw_only=True):
     access: tuple[str, ...]
     state: str
     explanation: str
+    last_failure: str
+    """Of an outgoing queue: why the latest attempts to connect failed, if they did."""
+    next_hops: tuple[str, ...]
+    """Of an outgoing queue: where its messages go first."""
+    connections: tuple[Connection, ...]
+    """The latest attempts to connect, the newest last; in lists left out."""
+    transfer: OutgoingTransfer | None
+    """How far the stream of an outgoing queue has got; in lists left out."""
+    incoming: tuple[IncomingTransfer, ...]
+    """The streams that come into a local queue, the one used last first; in lists left out."""
 
 
 class QueuesAnswer(Out, frozen=True, kw_only=True):

@@ -123,6 +123,7 @@ class SrmpEndpoint:
         for queue in self._transfers.outgoing():
             self._serve(queue)
         for session in tuple(self._sessions.values()):
+            self._show_next_hop(session)
             session.wake()
         return " and ".join(listener.url for listener in self._listeners)
 
@@ -174,7 +175,11 @@ class SrmpEndpoint:
         if isinstance(queue.destination, DirectName) and queue.destination.protocol.is_http:
             stored = self._progress.pop(str(queue.id), None)
             progress = msgspec.msgpack.decode(stored, type=StreamProgress) if stored is not None else None
-            self._sessions[queue.id] = OutgoingSession(queue, self._services, progress)
+            session = self._sessions[queue.id] = OutgoingSession(queue, self._services, progress)
+            self._show_next_hop(session)
+
+    def _show_next_hop(self, session: OutgoingSession) -> None:
+        session.queue.next_hops = (str(self._services.poster.target(session.queue)),)
 
     def _forget(self, queue: Queue) -> None:
         session = self._sessions.pop(queue.id, None)
@@ -269,6 +274,7 @@ class SrmpEndpoint:
     def _take_redirections(self, redirections: Redirections) -> None:
         before, self._redirections = self._redirections, redirections
         for session in self._sessions.values():
+            self._show_next_hop(session)
             url = uri_of(session.queue.name)
             if before.outbound_host(url) != redirections.outbound_host(url):
                 # Whatever it is connected to is the wrong host now, and what it waits for may be over.
