@@ -25,7 +25,8 @@ def insert_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[S
     for size in CHUNKS:
         while left >= size:
             chunk = rows[start : start + size]
-            connection.execute(_with_places(statement, size, len(chunk[0])), tuple(chain.from_iterable(chunk)))
+            values = tuple(chain.from_iterable(chunk))
+            connection.execute(_with_places(statement, size, len(chunk[0])), values)
             start += size
             left -= size
 
