@@ -16,6 +16,7 @@ from lanner.model.message import (
     Delivery,
     Message,
     MessageSecurity,
+    OrderReceipt,
     PrivacyLevel,
     SenderIdType,
     SoapParts,
@@ -73,6 +74,7 @@ securities = structs(
     encryption_algorithm=uint32,
     symmetric_key=st.binary(),
 )
+receipts = structs(OrderReceipt, machine=st.uuids(), stream=uint64, sequence=uint32)
 soaps = structs(SoapParts, envelope=st.text(), header=st.text(), body=st.text(), compound=st.binary())
 messages: st.SearchStrategy[Message] = structs(
     Message,
@@ -110,6 +112,7 @@ messages: st.SearchStrategy[Message] = structs(
     transaction=st.none() | marks,
     security=st.none() | securities,
     soap=st.none() | soaps,
+    order_receipt=st.none() | receipts,
     connector_type=st.none() | st.uuids(),
     connector_queue_manager=st.none() | st.uuids(),
 )

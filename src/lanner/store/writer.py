@@ -21,6 +21,7 @@ from lanner.model.history import HistoryRow
 from lanner.store.changes import Changes, log_fields
 from lanner.store.checkpointer import Checkpointer
 from lanner.store.database import is_about_rows, is_fatal, translate
+from lanner.store.rows import insert_rows
 from lanner.store.segments import SegmentWriter
 
 __all__ = ["GroupStatistics", "Writer"]
@@ -47,7 +48,7 @@ _UPDATE_MESSAGE = "UPDATE message SET queue=?, class=?, expires=?, aborts=? WHER
 _PUT_QUEUE = "INSERT OR REPLACE INTO queue VALUES (?,?,?,?,?,?)"
 _DELETE_QUEUE = "DELETE FROM queue WHERE id=?"
 _PUT_OUTCOME = "INSERT INTO outcome VALUES (?,?,?)"
-_PUT_STATE = "INSERT OR REPLACE INTO state VALUES (?,?,?)"
+_PUT_STATE = "INSERT OR REPLACE INTO state VALUES"
 _DELETE_STATE = "DELETE FROM state WHERE scope=? AND key=?"
 _PUT_META = "INSERT OR REPLACE INTO meta VALUES (?,?)"
 _INSERT_HISTORY = "INSERT INTO history VALUES (?,?,?)"
@@ -245,12 +246,9 @@ class Writer:
         many(_UPDATE_MESSAGE, _rows(changes.updates for changes in group))
         self._segments.delete(_rows(changes.deletes for changes in group))
         many(_PUT_OUTCOME, _rows(changes.outcomes for changes in group))
-        for changes in group:
-            # In the order of the operations: unlike all others, these keys are used again.
-            if changes.state:
-                many(_PUT_STATE, changes.state)
-            if changes.state_deletes:
-                many(_DELETE_STATE, changes.state_deletes)
+        put, deleted = _last_states(group)
+        insert_rows(connection, _PUT_STATE, put)
+        many(_DELETE_STATE, deleted)
         many(_PUT_META, _rows(changes.meta for changes in group))
         many(_DELETE_QUEUE, _rows(changes.queue_deletes for changes in group))
         history = _rows(changes.history for changes in group)
@@ -288,6 +286,20 @@ class Writer:
 
 def _rows(lists: Iterable[Sequence[T]]) -> list[T]:
     return [row for rows in lists for row in rows]
+
+
+def _last_states(
+    group: Iterable[Changes],
+) -> tuple[list[tuple[str, str, bytes]], list[tuple[str, str]]]:
+    """What the state is after a group. Unlike all others, its keys are used again: the last one counts."""
+    last: dict[tuple[str, str], bytes | None] = {}
+    for changes in group:
+        for scope, key, value in changes.state:
+            last[scope, key] = value
+        for scope, key in changes.state_deletes:
+            last[scope, key] = None
+    put = [(scope, key, value) for (scope, key), value in last.items() if value is not None]
+    return put, [key for key, value in last.items() if value is None]
 
 
 def _set_result(future: asyncio.Future[object], result: object) -> None:

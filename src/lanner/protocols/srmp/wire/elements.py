@@ -257,6 +257,8 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def not_understood(self) -> UnknownHeader | None:
         """The first header block that must be understood and is not."""
+        if not self.unknown:
+            return None
         return next((header for header in self.unknown if header.must_understand), None)
 
 
