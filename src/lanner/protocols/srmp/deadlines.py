@@ -53,10 +53,12 @@ class Deadlines:
     def _fire(self) -> None:
         self._timer = None
         now = self._clock.monotonic()
-        due = [callback for callback, at in self._deadlines.items() if at <= now]
-        for callback in due:
-            self._deadlines.pop(callback, None)
-        if self._deadlines:
-            self._arm(min(self._deadlines.values()))
-        for callback in due:
-            callback()
+        due = [(callback, at) for callback, at in self._deadlines.items() if at <= now]
+        later = [at for at in self._deadlines.values() if at > now]
+        if later:
+            self._arm(min(later))
+        for callback, at in due:
+            # One that came before may have cleared or moved it.
+            if self._deadlines.get(callback) == at:
+                del self._deadlines[callback]
+                callback()
