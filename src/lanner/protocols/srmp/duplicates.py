@@ -27,7 +27,8 @@ class SeenMessages:
     """The identifiers that came lately."""
 
     def __init__(self, stored: Mapping[str, bytes], now: float) -> None:
-        self._seen: dict[MessageId, float] = {}
+        self._seen: dict[MessageId, tuple[float, int]] = {}
+        """When it came, and its place in the ring."""
         self._ring: list[MessageId | None] = [None] * MAX_SEEN
         self._next = 0
         entries = []
@@ -39,25 +40,26 @@ class SeenMessages:
             self._next = (place + 1) % MAX_SEEN
             if time > now - MAX_AGE:
                 self._ring[place] = seen
-                self._seen[seen] = time
+                self._seen[seen] = time, place
 
     def __contains__(self, identifier: MessageId) -> bool:
         return identifier in self._seen
 
     def is_known(self, identifier: MessageId, now: float) -> bool:
         """Whether a message came within the last half hour."""
-        time = self._seen.get(identifier)
-        return time is not None and time > now - MAX_AGE
+        known = self._seen.get(identifier)
+        return known is not None and known[0] > now - MAX_AGE
 
     def add(self, identifier: MessageId, now: float) -> tuple[str, bytes]:
         """Remember an identifier in place of the oldest. Returns the row to store."""
         place = self._next
         self._next = (place + 1) % MAX_SEEN
         oldest = self._ring[place]
-        if oldest is not None:
-            self._seen.pop(oldest, None)
+        # One that came again after its time, or after a failure, has another place by now.
+        if oldest is not None and oldest in self._seen and self._seen[oldest][1] == place:
+            del self._seen[oldest]
         self._ring[place] = identifier
-        self._seen[identifier] = now
+        self._seen[identifier] = now, place
         return str(place), _ENTRY.pack(now, identifier)
 
     def forget(self, identifier: MessageId) -> None:
