@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from lanner.model.errors import InvalidPropertyError
+from lanner.model.errors import InvalidNameError, InvalidPropertyError
+from lanner.model.format_name import DirectName, parse_format_name
 
 __all__ = ["Redirection", "RedirectionKind", "Redirections", "matches"]
 
@@ -23,6 +24,8 @@ MAX_REDIRECTIONS = 1_000
 MAX_URL_LENGTH = 2_048
 
 _URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.IGNORECASE)
+_BEGINNING = re.compile(r"https?://[^\s?#]*", re.IGNORECASE)
+"""What may stand before an asterisk."""
 _DEFAULT_PORT = re.compile(r"^(http://[^/]*?):80(?=/|$)|^(https://[^/]*?):443(?=/|$)")
 
 
@@ -66,10 +69,12 @@ class Redirections(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise InvalidPropertyError(f"there are more than {MAX_REDIRECTIONS:,} redirections of a kind")
         for entries in lists:
             for entry in entries:
-                _check_url(entry.from_.removesuffix("*"))
+                _check_pattern(entry.from_)
                 _check_url(entry.to)
         for pattern in self.outbound_exceptions:
-            _check_url(pattern.removesuffix("*"))
+            _check_pattern(pattern)
+        for entry in self.inbound:
+            _check_queue(entry.to)
         if self.default_receipts:
             _check_url(self.default_receipts)
 
@@ -157,6 +162,21 @@ def _is_same(pattern: str, other: str) -> bool:
 def _check_unused(kind: RedirectionKind, url: str) -> None:
     if url:
         raise InvalidPropertyError(f"{kind}: it takes one URL")
+
+
+def _check_pattern(pattern: str) -> None:
+    beginning = pattern.removesuffix("*")
+    if beginning == pattern or len(pattern) > MAX_URL_LENGTH or not _BEGINNING.fullmatch(beginning):
+        _check_url(beginning)
+
+
+def _check_queue(url: str) -> None:
+    try:
+        name = parse_format_name(f"DIRECT={url}")
+    except InvalidNameError as error:
+        raise InvalidPropertyError(f"{url[:80]!r} is no queue: {error}") from error
+    if not isinstance(name, DirectName):
+        raise InvalidPropertyError(f"{url[:80]!r} is no queue")
 
 
 def _check_url(url: str) -> None:
