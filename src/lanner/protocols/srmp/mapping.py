@@ -86,10 +86,14 @@ def to_message(
         administration_queue=administration,
         acknowledgments=acknowledgments,
         sent_time=sent,
-        time_to_reach_queue=INFINITE if expires == wire.NEVER else max(0, int(expires - sent)),
+        time_to_reach_queue=wire.span_until(expires, int(sent)),
         transaction=_transaction(envelope, receipts_to) if envelope.stream is not None else None,
         order_receipt=_order_receipt(envelope.stream_receipt),
-        security=_security(envelope, signature) if envelope.signature or msmq.provider else None,
+        security=(
+            _security(envelope, signature)
+            if envelope.signature or msmq.provider or msmq.hash_algorithm
+            else None
+        ),
         soap=_soap(srmp) if keep_envelope else None,
         message_class=msmq.message_class,
         priority=msmq.priority,
@@ -169,7 +173,8 @@ def _security(envelope: wire.Envelope, kept: wire.Signature | None) -> MessageSe
 
 
 def _soap(srmp: wire.SrmpMessage) -> SoapParts:
-    return SoapParts(envelope=srmp.raw_envelope.decode("utf-8", "replace"))
+    header, body = wire.split_envelope(srmp.raw_envelope)
+    return SoapParts(envelope=srmp.raw_envelope.decode("utf-8", "replace"), header=header, body=body)
 
 
 # To the wire.
@@ -198,7 +203,8 @@ def from_message(
         delivery_receipt=_delivery_receipt(message),
         commitment_receipt=_commitment_receipt(message) if is_receipt else None,
         stream_receipt=_stream_receipt(message.order_receipt),
-        msmq=_msmq(message),
+        # One that came without an Msmq element is passed on without (2.2.6, product behavior 12).
+        msmq=_msmq(message) if message.source_machine is not None else None,
         signature=_signature(message.security),
     )
     if is_receipt and not (
