@@ -119,6 +119,10 @@ async def connect(target: Target, owner: LinkOwner, address: str, tls: ssl.SSLCo
     except socket.gaierror as error:
         detail = f"{target.host} is not known: {error.strerror}"
         raise ConnectFailedError(ConnectionStatus.DNS_FAILURE, detail) from error
+    except UnicodeError as error:
+        # A host name that DNS could not have, such as one with an empty label.
+        detail = f"{target.host} is no name of a host: {error}"
+        raise ConnectFailedError(ConnectionStatus.DNS_FAILURE, detail) from error
     except OSError as error:
         status = _ERRORS.get(error.errno or 0, ConnectionStatus.SOCKET_CONNECT_FAILURE)
         raise ConnectFailedError(status, error.strerror or str(error)) from error
@@ -137,6 +141,9 @@ class _HttpLink(asyncio.Protocol):
         self._body_bytes = 0
         self._phrase = ""
         self._is_last = False
+        self._has_length = False
+        self._ends_with_connection = False
+        """Whether the answer that is coming has no length: it ends where the connection does."""
 
     # Link.
 
@@ -160,7 +167,7 @@ class _HttpLink(asyncio.Protocol):
         """Take what came, and hand on the answers that are whole."""
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._hand_on()
             self._lose(f"the answer is not HTTP: {error}")
             return
@@ -170,6 +177,9 @@ class _HttpLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The other side has closed it, or the network has."""
+        if exc is None and self._ends_with_connection and self._owner is not None:
+            self.on_message_complete()
+            self._hand_on()
         self._lose(str(exc) if exc else "the other side has closed the connection")
 
     def _hand_on(self) -> None:
@@ -190,10 +200,23 @@ class _HttpLink(asyncio.Protocol):
         self._body = b""
         self._body_bytes = 0
         self._phrase = ""
+        self._has_length = False
+        self._ends_with_connection = False
+
+    def on_header(self, name: bytes, _: bytes) -> None:
+        """A header: only how the answer ends is of interest."""
+        if name.lower() in (b"content-length", b"transfer-encoding"):
+            self._has_length = True
+
+    def on_headers_complete(self) -> None:
+        """The head of an answer is whole."""
+        has_body = self._parser.get_status_code() >= 200
+        self._ends_with_connection = has_body and not self._has_length
 
     def on_status(self, status: bytes) -> None:
         """A piece of the words behind the number."""
-        self._phrase += status.decode("latin-1")
+        if len(self._phrase) < REASON_LENGTH:
+            self._phrase += status[:REASON_LENGTH].decode("latin-1")
 
     def on_body(self, body: bytes) -> None:
         """A piece of what the other side has to say."""
@@ -205,6 +228,7 @@ class _HttpLink(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """An answer is whole."""
+        self._ends_with_connection = False
         status = self._parser.get_status_code()
         if status < 200:
             return  # "go on", to a request that has gone on already
