@@ -33,6 +33,8 @@ class Destination(NamedTuple):
     queue: Queue | None
     is_local: bool
     """Whether it stays on this machine."""
+    is_redirected: bool = False
+    """Whether an administrator has said that it goes there."""
 
 
 class Destinations:
@@ -75,7 +77,7 @@ class Destinations:
         if target != uri:
             name = _parse(target)
             if not self._is_local(name.host, our_address):
-                return Destination(name, None, is_local=False)
+                return Destination(name, None, is_local=False, is_redirected=True)
         return Destination(name, self._transfers.local_queue(name), is_local=True)
 
     def _is_local(self, host: str, our_address: str) -> bool:

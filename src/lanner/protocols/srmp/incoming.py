@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import logging
 from uuid import UUID
 
 import msgspec
@@ -33,6 +34,7 @@ from lanner.manager.queues import Queue
 from lanner.manager.transfers import Transfers
 from lanner.model.codes import MessageClass
 from lanner.model.errors import LannerError
+from lanner.model.log_fields import about
 from lanner.model.message import Message, OrderReceipt
 from lanner.model.transfer import IncomingTransfer
 from lanner.protocols.srmp import wire
@@ -41,6 +43,8 @@ from lanner.protocols.srmp.wire.queue_uri import format_name_of
 from lanner.store import Changes
 
 __all__ = ["IncomingStream", "StreamState", "Verdict"]
+
+log = logging.getLogger(__name__)
 
 SCOPE = "srmp.in"
 
@@ -123,7 +127,7 @@ class IncomingStream:
         """With what is on its way to the disk."""
         self._durable = self.state
         self._batch: _Batch | None = None
-        self._is_committing = False
+        self._committing: _Batch | None = None
         self._rejections = 0
         self._unacknowledged_since: float | None = None
         self._timer: Timer | None = None
@@ -160,15 +164,22 @@ class IncomingStream:
         self.state = self.state.after(stream, self._clock.time(), format_name)
         self._rejections = 0
         done = self._batch.done
-        if not self._is_committing:
-            self._is_committing = True
+        if self._committing is None:
+            self._committing = self._batch
             self._transfers.spawn(self._commit_batches())
         await asyncio.shield(done)
+
+    async def until_safe(self) -> None:
+        """Return when everything that has come so far is durable: a copy is not told so before the first."""
+        latest = self._batch or self._committing
+        if latest is not None and self._committing is not None:
+            await asyncio.shield(latest.done)
 
     async def _commit_batches(self) -> None:
         try:
             while self._batch is not None:
                 batch, self._batch = self._batch, None
+                self._committing = batch
                 state = self.state
                 batch.changes.state.append((SCOPE, self.key, msgspec.msgpack.encode(state)))
                 try:
@@ -181,7 +192,7 @@ class IncomingStream:
                     self._schedule_receipt()
                     batch.done.set_result(None)
         finally:
-            self._is_committing = False
+            self._committing = None
 
     def _fail(self, batch: _Batch, error: LannerError) -> None:
         self.state = self._durable
@@ -235,11 +246,16 @@ class IncomingStream:
         self._transfers.spawn(self._finish_receipt(changes, state))
 
     async def _finish_receipt(self, changes: Changes, state: StreamState) -> None:
-        await self._transfers.finish(changes)
+        try:
+            await self._transfers.finish(changes)
+        except LannerError as error:
+            # The sender sends again what is not acknowledged, and that lets the receipt go again.
+            log.warning("a stream receipt was not sent: %s", error, extra=about(queues=[self.queue.name]))
+            return
         if state.acknowledged == state.number:
             return
         told = msgspec.structs.replace(self._durable, acknowledged=state.number)
-        if self._durable.stream == state.stream and not self._is_committing and self._batch is None:
+        if self._durable.stream == state.stream and self._committing is None and self._batch is None:
             self._durable = self.state = told
             kept = Changes()
             kept.state.append((SCOPE, self.key, msgspec.msgpack.encode(told)))

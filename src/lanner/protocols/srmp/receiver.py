@@ -9,11 +9,11 @@ it is for this machine      3.1.5.1.3; or we pass messages on, to where it or a 
 the queue is there, and     3.1.5.1.3                                                       400
 takes such messages
 it is of a known type       3.1.5.1.5                                                       400
-its time has not run out    discarded; a negative receipt goes out if it was asked for      200
-its signature is right      3.1.5.1.6.1                                                     400
 everyone may send there     3.1.5.1.12                                                      400
 it is next in its stream    3.1.5.1.6.3; ignored                                            200
+its signature is right      3.1.5.1.6.1                                                     400
 it was not here before      3.1.5.1.11; ignored                                             200
+its time has not run out    discarded; a negative receipt goes out if it was asked for      200
 there is room for it        3.1.5.1.12; the sender keeps it                                 500
 it is safe                  the sender keeps it                                             500
 ==========================  ==============================================================  =======
@@ -28,6 +28,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -161,6 +162,9 @@ class Receiver:
         except InvalidNameError as error:
             raise _Refused(Answer(400, f"the destination is no queue's name: {error}")) from error
         if not destination.is_local:
+            if not (self._settings.forward or destination.is_redirected):
+                host = destination.name.host
+                raise _Refused(Answer(400, f"{host} is another machine, and nothing is passed on from here"))
             return await self._forward(srmp, destination.name, peer)
         if kind.is_stream_receipt:
             await self._receipts.take_receipt(to_message(srmp, self._clock.time()), peer)
@@ -178,8 +182,6 @@ class Receiver:
 
     async def _forward(self, srmp: wire.SrmpMessage, name: DirectName, peer: str) -> Answer:
         """Transparent store-and-forward: pass on what came, as it came (decision 14)."""
-        if not self._settings.forward:
-            raise _Refused(Answer(400, f"{name.host} is another machine, and nothing is passed on from here"))
         start = srmp.envelope.stream.start if srmp.envelope.stream is not None else None
         message = to_message(
             srmp,
@@ -197,13 +199,14 @@ class Receiver:
     async def _deliver(self, srmp: wire.SrmpMessage, kind: MessageType, queue: Queue, peer: str) -> Answer:
         envelope = srmp.envelope
         now = self._clock.time()
-        if kind is MessageType.USER:
-            self._destinations.check_access(queue)
+        self._destinations.check_access(queue)
         stream = self._stream(srmp, queue) if envelope.stream is not None else None
         receipts_to = ""
         if stream is not None and envelope.stream is not None:
             verdict = stream.judge(envelope.stream)
             if verdict is not Verdict.ACCEPTED:
+                if verdict is Verdict.DUPLICATE:
+                    await stream.until_safe()
                 return self._ignore(srmp, queue, verdict, peer)
             start = envelope.stream.start
             receipts_to = start.send_receipts_to if start is not None else stream.state.receipts_to
@@ -236,16 +239,18 @@ class Receiver:
         identifier = message.id
         assert identifier is not None
         now = self._clock.time()
+        if identifier != wire.NO_IDENTIFIER and self._seen.is_known(identifier, now):
+            # Also a copy that came too late: the first was not, and a negative receipt would be wrong.
+            return await self._answer_duplicate(message, queue, peer)
         if self._is_expired(message):
             return await self._discard_expired(Changes(), message, queue, peer)
-        if identifier != wire.NO_IDENTIFIER and self._seen.is_known(identifier, now):
-            return await self._answer_duplicate(message, queue, peer)
         changes = Changes()
         self._transfers.accept(changes, queue, message, peer)
         if identifier == wire.NO_IDENTIFIER:
             await self._transfers.finish(changes)
             return OK
         row = (SEEN_SCOPE, *self._seen.add(identifier, now))
+        changes.on_failed.append(lambda: self._seen.forget(identifier))
         if not message.is_recoverable:
             # An express message does not wait for the disk, and neither does what is known of it.
             await self._transfers.finish(changes)
@@ -254,12 +259,11 @@ class Receiver:
             self._transfers.submit(changes)
             return OK
         changes.state.append(row)
-        changes.on_failed.append(lambda: self._seen.forget(identifier))
         self._pending[identifier] = changes
-        try:
-            await self._transfers.finish(changes)
-        finally:
-            del self._pending[identifier]
+        # Whoever waits may go away before it is known how it ends.
+        for callbacks in (changes.on_applied, changes.on_failed):
+            callbacks.append(partial(self._pending.__delitem__, identifier))
+        await self._transfers.finish(changes)
         return OK
 
     async def _answer_duplicate(self, message: Message, queue: Queue, peer: str) -> Answer:
@@ -303,16 +307,16 @@ class Receiver:
         assert identifier is not None
         now = self._clock.time()
         changes = stream.changes
-        if self._is_expired(message):
+        if self._seen.is_known(identifier, now):
             # Its place in the stream is taken all the same, or nothing behind it would be accepted.
+            self._transfers.record(
+                changes, HistoryEvent.DUPLICATE, queue.name, message, reason="it came before", peer=peer
+            )
+        elif self._is_expired(message):
             self._transfers.record(
                 changes, HistoryEvent.EXPIRED, queue.name, message, reason="its time had run out", peer=peer
             )
             self._transfers.report_expired(changes, queue, message)
-        elif self._seen.is_known(identifier, now):
-            self._transfers.record(
-                changes, HistoryEvent.DUPLICATE, queue.name, message, reason="it came before", peer=peer
-            )
         else:
             self._transfers.accept(changes, queue, message, peer)
             changes.state.append((SEEN_SCOPE, *self._seen.add(identifier, now)))
