@@ -4,6 +4,9 @@ All transactional messages of an outgoing queue form a stream, and get their num
 1, 2, 3, each with the number before it. They keep them over every attempt to send them, so that the other
 side knows a copy when it sees one (the text numbers each attempt anew). A stream ends when nothing of it is
 left in the queue; the next message begins a new one, whose identifier is greater than all before.
+
+Numbers are reserved in blocks, as a number must not come twice: the last messages of a stream may be gone
+when an earlier one is still waited for. A restart skips what is left of a block: a stream may have gaps.
 """
 
 from __future__ import annotations
@@ -26,6 +29,9 @@ __all__ = ["Numbering"]
 SCOPE = "streams"
 LAST_KEY = "last"
 
+RESERVED = 1_000
+"""Numbers of a stream that are reserved in the store at once."""
+
 _HALF = 32
 _CHUNK = 200
 """Messages read at once when the last one that was numbered here is looked for."""
@@ -38,6 +44,10 @@ class Numbering:
         self._core = core
         self._last_stream = 0
         self._durable_stream = 0
+        self._reserved: dict[int, tuple[int, int]] = {}
+        """By queue: the stream, and the last number that is reserved in it."""
+        self._durable: dict[int, tuple[int, int]] = {}
+        """The same, as far as it is known to be durable."""
 
     async def recover(self) -> None:
         """Go on where the numbers ended."""
@@ -48,6 +58,7 @@ class Numbering:
                 resets = stored.get(_reset_key(queue), b"{}")
                 queue.stream.resets = msgspec.json.decode(resets, type=dict[int, tuple[int, int]])
                 await self._recover_queue(queue)
+                self._skip_reserved(queue, stored.get(_sequence_key(queue), b""))
 
     def number(self, changes: Changes, queue: OutgoingQueue, messages: Messages[Message]) -> list[Message]:
         """Give messages of this machine that go into an outgoing queue their places in its stream."""
@@ -61,6 +72,7 @@ class Numbering:
         stream.sequence += len(messages)
         stream.pending += len(messages)
         self._keep_last(changes)
+        self._reserve(changes, queue)
         settle = partial(_settle, stream, len(messages))
         changes.on_applied.append(settle)
         changes.on_failed.append(settle)
@@ -85,14 +97,24 @@ class Numbering:
         The messages keep the numbers that they were stored with; what the new stream takes off them is kept.
         """
         stream = queue.stream
-        old, base, last = stream.identifier, first - 1, stream.sequence
+        old, base, last, resets = stream.identifier, first - 1, stream.sequence, stream.resets
         self._begin(stream)
         stream.sequence = last - base
         self._keep_last(changes)
-        moved = {key: (stream.identifier, off + base) for key, (_, off) in stream.resets.items()}
+        self._reserve(changes, queue)
+        moved = {key: (stream.identifier, off + base) for key, (_, off) in resets.items()}
         stream.resets = {**moved, old: (stream.identifier, base)}
         changes.state.append((SCOPE, _reset_key(queue), msgspec.json.encode(stream.resets)))
-        return stream.identifier
+        new = stream.identifier
+
+        def undo() -> None:
+            # Unless messages have been numbered in it meanwhile.
+            if stream.identifier == new and stream.sequence == last - base:
+                stream.identifier, stream.sequence, stream.resets = old, last, resets
+                self._reserved.pop(queue.id, None)
+
+        changes.on_failed.append(undo)
+        return new
 
     def _begin(self, stream: OutgoingStream) -> None:
         """Take an identifier: the time in the high half, an ordinal in the low one (MC-MQSRM 2.2.5.3.1)."""
@@ -112,6 +134,26 @@ class Numbering:
     def _rely_on(self, stream: int) -> None:
         self._durable_stream = max(self._durable_stream, stream)
 
+    def _reserve(self, changes: Changes, queue: OutgoingQueue) -> None:
+        stream = queue.stream
+        place = stream.identifier, stream.sequence
+        if place > self._reserved.get(queue.id, (0, 0)):
+            self._reserved[queue.id] = stream.identifier, stream.sequence + RESERVED
+        # As with the identifier: all changes carry it until it is known to be durable.
+        if place > self._durable.get(queue.id, (0, 0)):
+            reserved = self._reserved[queue.id]
+            changes.state.append((SCOPE, _sequence_key(queue), msgspec.json.encode(reserved)))
+            changes.on_applied.append(partial(self._rely_on_numbers, queue.id, reserved))
+
+    def _rely_on_numbers(self, queue_id: int, reserved: tuple[int, int]) -> None:
+        self._durable[queue_id] = max(self._durable.get(queue_id, (0, 0)), reserved)
+
+    def _skip_reserved(self, queue: OutgoingQueue, stored: bytes) -> None:
+        stream = queue.stream
+        identifier, last = msgspec.json.decode(stored, type=tuple[int, int]) if stored else (0, 0)
+        if identifier and identifier == stream.identifier:
+            stream.sequence = max(stream.sequence, last)
+
     async def _recover_queue(self, queue: OutgoingQueue) -> None:
         positions = [position for position in queue.messages if position.flags & TRANSACTIONAL]
         for end in range(len(positions), 0, -_CHUNK):
@@ -119,12 +161,17 @@ class Numbering:
             for message in reversed(await self._core.load_all(chunk, bodies=False)):
                 if message.source_machine == self._core.machine_id:
                     place = self.place_of(queue, message)
-                    queue.stream.identifier, queue.stream.sequence = place.stream, place.number
+                    # What had arrived before a reset has a number below the first.
+                    queue.stream.identifier, queue.stream.sequence = place.stream, max(0, place.number)
                     return
 
 
 def _reset_key(queue: OutgoingQueue) -> str:
     return f"reset:{queue.id}"
+
+
+def _sequence_key(queue: OutgoingQueue) -> str:
+    return f"sequence:{queue.id}"
 
 
 def _settle(stream: OutgoingStream, count: int) -> None:

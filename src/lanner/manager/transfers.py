@@ -7,7 +7,7 @@ messages that it is about.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from dataclasses import replace
 
 from lanner.manager.clock import Clock
@@ -28,6 +28,9 @@ from lanner.model.security import Token
 from lanner.store import Changes
 
 __all__ = ["Transfers"]
+
+PLACES_CHUNK = 200
+"""Messages read at once when a place in a stream is looked for."""
 
 
 class Transfers:
@@ -191,17 +194,21 @@ class Transfers:
         """A message has arrived, and stays until it is known what became of it: it expires no more."""
         self._delivery.stop_expiry(changes, position)
 
-    async def reset_stream(self, queue: OutgoingQueue) -> int:
-        """Let what waits in a queue be the beginning of a new stream. Says how many messages that is."""
+    async def places(self, queue: OutgoingQueue) -> AsyncIterator[tuple[Position, Message]]:
+        """The messages of a queue's own stream, in order, without their bodies."""
         positions = [position for position in queue.messages if position.flags & TRANSACTIONAL]
-        messages = await self._core.load_all(positions, bodies=False)
-        first = next((message for message in messages if self.is_own(message)), None)
-        if first is None:
-            return 0
+        for start in range(0, len(positions), PLACES_CHUNK):
+            chunk = positions[start : start + PLACES_CHUNK]
+            chunk = [position for position in chunk if position.state is not PositionState.DELETED]
+            for position, message in zip(chunk, await self.load(chunk, bodies=False), strict=True):
+                if self.is_own(message):
+                    yield position, message
+
+    async def reset_stream(self, queue: OutgoingQueue, first: int) -> None:
+        """Let what waits in a queue, from a number in its stream on, be the beginning of a new stream."""
         changes = Changes()
-        self._numbering.reset(changes, queue, self.place_of(queue, first).number)
+        self._numbering.reset(changes, queue, first)
         await self.finish(changes)
-        return len(positions)
 
     def set_state(self, queue: OutgoingQueue, state: OutgoingState) -> None:
         """Tell how a queue stands with its destination. A paused one stays paused."""

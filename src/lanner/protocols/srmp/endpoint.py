@@ -118,10 +118,11 @@ class SrmpEndpoint:
         self._progress = await self._transfers.state(SCOPE)
         self._know_ourselves()
         await self._receiver.load()
-        for listener in self._listeners:
-            await listener.start()
+        # Before anything comes in: a receipt that nobody takes is not sent again.
         for queue in self._transfers.outgoing():
             self._serve(queue)
+        for listener in self._listeners:
+            await listener.start()
         for session in tuple(self._sessions.values()):
             self._show_next_hop(session)
             session.wake()
@@ -232,17 +233,15 @@ class SrmpEndpoint:
         """A stream receipt is for the session whose stream it names (3.1.5.1.8, 3.1.5.1.9)."""
         order = receipt.order_receipt
         assert order is not None
-        session = next(
-            (each for each in self._sessions.values() if order.stream and each.stream == order.stream), None
-        )
+        session = next((each for each in self._sessions.values() if each.owns(order.stream)), None)
         is_ours = order.machine == self._manager.identifier
         reason = f"stream {order.stream}, number {order.sequence}"
         if session is None or not is_ours:
             reason += ": no such stream is being sent"
             log.info("a receipt from %s: %s", peer, reason, extra=about(messages=[receipt.id]))
         elif receipt.message_class == MessageClass.ORDER_ACK:
-            await session.acknowledge(order.sequence)
-        elif not await session.conclude(order.sequence, receipt.message_class):
+            await session.acknowledge(order.sequence, order.stream)
+        elif not await session.conclude(order.sequence, receipt.message_class, order.stream):
             reason += ": no such message waits for it"
         changes = Changes()
         queue = session.queue.name if session is not None else receipt.destination_queue

@@ -123,6 +123,8 @@ class OutgoingSession:
         """Whether the connection has brought an answer yet."""
         self._is_pumping = False
         self._is_stopped = False
+        self._rewinds = 0
+        """How often messages were given their places back: what was taken before is not next any more."""
         progress = progress or StreamProgress()
         self._stream = progress.stream
         self._acknowledged = progress.acknowledged
@@ -139,8 +141,12 @@ class OutgoingSession:
 
     @property
     def stream(self) -> int:
-        """The identifier of the stream that is being sent."""
-        return self._stream
+        """The identifier of the stream that is being sent, or will be."""
+        return self._stream or self.queue.stream.identifier
+
+    def owns(self, stream: int) -> bool:
+        """Whether a stream is the one that is being sent, or was begun anew as this one."""
+        return bool(stream) and (stream == self.stream or stream in self.queue.stream.resets)
 
     # Events.
 
@@ -156,10 +162,11 @@ class OutgoingSession:
             self._transfers.spawn(self._pump())
 
     def pause(self) -> None:
-        """Pause Queue (3.1.7.4)."""
+        """Pause Queue (3.1.7.4), or the manager is taken offline."""
         self._hang_up()
         self._deadlines.clear(self._resend)
         self._deadlines.clear(self._retry)
+        self._set_state(OutgoingState.DISCONNECTED)
 
     def resume(self) -> None:
         """Resume Queue (3.1.7.5)."""
@@ -183,6 +190,9 @@ class OutgoingSession:
     # Sending.
 
     def _has_room(self) -> bool:
+        # Before a stream is sent again, what is on its way is waited for: nothing behind it would be taken.
+        if self._must_resend:
+            return False
         return len(self._sent) < self._settings.in_flight and self._sent_bytes < IN_FLIGHT_BYTES
 
     async def _pump(self) -> None:
@@ -192,7 +202,8 @@ class OutgoingSession:
                 positions = self._transfers.take(self.queue, room)
                 if not positions:
                     break
-                if not await self._send_all(positions):
+                rewinds = self._rewinds
+                if not await self._send_all(positions) and rewinds == self._rewinds:
                     break
         finally:
             self._is_pumping = False
@@ -204,10 +215,13 @@ class OutgoingSession:
     async def _send_all(self, positions: list[Position]) -> bool:
         """Send messages that were taken; those that are not sent get their places back."""
         unsent = deque(positions)
+        rewinds = self._rewinds
         try:
             messages = deque(await self._transfers.load(positions))
-            while unsent and await self._connect():
-                await self._send(unsent[0], messages.popleft())
+            # Whatever is waited for, something that comes before these may have been given back meanwhile.
+            while unsent and await self._connect() and rewinds == self._rewinds:
+                if not await self._send(unsent[0], messages.popleft(), rewinds):
+                    break
                 unsent.popleft()
                 if not self._has_room():
                     break
@@ -219,24 +233,27 @@ class OutgoingSession:
         self._transfers.release(unsent)
         return not unsent
 
-    async def _send(self, position: Position, message: Message) -> None:
-        """Send User Message (3.1.7.2)."""
+    async def _send(self, position: Position, message: Message, rewinds: int) -> bool:
+        """Send User Message (3.1.7.2). Says whether it is dealt with: it may not be its turn any more."""
         place = None
+        if self._is_gone(position):
+            return True
         if self._has_expired(position):
             await self._drop_expired(position, message)
-            return
+            return True
         if message.transaction is not None and self._transfers.is_own(message):
             place = await self._place(message)
             if place.number <= self._acknowledged:
                 # It has arrived, and was not let go yet: a restart came between.
                 await self._settle([(position, message, place.number)])
-                return
+                return True
+        if self._link is None or rewinds != self._rewinds:
+            return False
         try:
             head, body = self._services.poster.request(message, place, self._target)
         except LannerError as error:
             await self._refuse(position, message, str(error))
-            return
-        assert self._link is not None
+            return True
         self._link.post(head, body)
         self._sent.append(_Sent(position, message, place, len(body)))
         self._sent_bytes += len(body)
@@ -244,6 +261,11 @@ class OutgoingSession:
             self._tail = place.number
         if not self._deadlines.is_set(self._time_out):
             self._deadlines.set(self._time_out, self._settings.response_timeout)
+        return True
+
+    def _is_gone(self, position: Position) -> bool:
+        """Whether a message has left the queue meanwhile: deleted, or kept elsewhere."""
+        return position.state is PositionState.DELETED or position.queue is not self.queue
 
     async def _place(self, message: Message) -> Sequence:
         """Where the message stands in the stream, with the number of the last one before it that was sent."""
@@ -253,10 +275,16 @@ class OutgoingSession:
         if self._tail == 0 and place.number != 1:
             # The first message is gone, and no receiver takes a stream without it (3.1.5.1.6.3): what is left
             # becomes a stream of its own. Receivers know by their identifiers what may have arrived already.
-            await self._transfers.reset_stream(self.queue)
+            await self._begin_anew(place.number)
             place = self._transfers.place_of(self.queue, message)
-            self._stream = place.stream
         return Sequence(place.stream, place.number, self._tail)
+
+    async def _begin_anew(self, first: int) -> None:
+        """Let the stream begin anew with one of its messages. Those before it have arrived, or are gone."""
+        await self._transfers.reset_stream(self.queue, first)
+        self._stream = self.queue.stream.identifier
+        self._acknowledged = self._tail = 0
+        self._unread = {number - first + 1: position for number, position in self._unread.items()}
 
     def _has_expired(self, position: Position) -> bool:
         return position.expires is not None and position.expires < self._transfers.clock.time()
@@ -346,12 +374,17 @@ class OutgoingSession:
         unanswered = [sent.position for sent in self._sent]
         self._sent.clear()
         self._sent_bytes = 0
+        self._rewinds += 1
         # Those of the stream that were answered keep their places before them.
         self._tail = max(self._waiting, default=self._acknowledged)
         self._transfers.release(unanswered)
+        if self._must_resend:
+            self._send_again()
 
     def _retry(self) -> None:
         """Retransmission Timer (3.1.6.1)."""
+        if self.queue.state is not OutgoingState.INACTIVE:
+            return
         self._set_state(OutgoingState.DISCONNECTED)
         self._await_receipts()
         self.wake()
@@ -400,12 +433,13 @@ class OutgoingSession:
         else:
             self._deadlines.clear(self._time_out)
             if self._must_resend:
-                self._must_resend = False
                 self._send_again()
         self.wake()
 
     def _settle_answer(self, changes: Changes, sent: _Sent, reply: Reply) -> None:
         peer = str(self._target)
+        if self._is_gone(sent.position):
+            return  # its queue was deleted, or it is known already what became of it
         if reply.status in REFUSALS:
             detail = f"it was answered {reply.status}: {reply.reason}"
             log.warning("%s: %s", sent.message.id, detail, extra=_about(self.queue, sent.message))
@@ -436,7 +470,8 @@ class OutgoingSession:
 
     def _await_receipts(self) -> None:
         """Stream Receipt Wait Timer (3.1.2.2)."""
-        if self._waiting and not self._deadlines.is_set(self._resend):
+        is_held = self.queue.is_on_hold or not self._services.is_online()
+        if self._waiting and not is_held and not self._deadlines.is_set(self._resend):
             self._deadlines.set(self._resend, self._resend_interval())
         self._show()
 
@@ -464,8 +499,10 @@ class OutgoingSession:
         self.wake()
 
     def _send_again(self) -> None:
+        self._must_resend = False
         positions = [position for _, position in sorted(self._waiting.items())]
         self._waiting.clear()
+        self._rewinds += 1
         self._tail = self._acknowledged
         self._note_resent(positions)
         self._transfers.release(positions)
@@ -487,8 +524,10 @@ class OutgoingSession:
                 )
         self._transfers.submit(changes)
 
-    async def acknowledge(self, number: int) -> None:
+    async def acknowledge(self, number: int, stream: int = 0) -> None:
         """Stream Receipt Message Processing (3.1.5.1.8): everything up to a number has arrived."""
+        if stream and stream != self._stream:
+            return  # of a stream that was begun anew
         if number > self._tail:
             log.warning("%s: a receipt for %d, and only %d were sent", self.queue.name, number, self._tail)
             return
@@ -502,13 +541,26 @@ class OutgoingSession:
         self._deadlines.clear(self._resend)
         covered = [(each, self._waiting.pop(each)) for each in sorted(self._waiting) if each <= number]
         self._await_receipts()
-        for start in range(0, max(len(covered), 1), RECEIPT_CHUNK):
-            chunk = covered[start : start + RECEIPT_CHUNK]
-            messages = await self._transfers.load([position for _, position in chunk], bodies=False)
-            await self._settle(
-                [(position, message, each) for (each, position), message in zip(chunk, messages, strict=True)]
-            )
+        settled = 0
+        try:
+            while settled < max(len(covered), 1):
+                await self._settle_covered(covered[settled : settled + RECEIPT_CHUNK])
+                settled += RECEIPT_CHUNK
+        finally:
+            # Where that fails they get their places back, and are settled when it is their turn to be sent.
+            self._transfers.release([position for _, position in covered[settled:]])
         self.wake()
+
+    async def _settle_covered(self, covered: list[tuple[int, Position]]) -> None:
+        covered = [(number, position) for number, position in covered if not self._is_gone(position)]
+        messages = await self._transfers.load([position for _, position in covered], bodies=False)
+        await self._settle(
+            [
+                (position, message, number)
+                for (number, position), message in zip(covered, messages, strict=True)
+                if not self._is_gone(position)
+            ]
+        )
 
     async def _settle(self, arrived: list[tuple[Position, Message, int]]) -> None:
         changes = Changes()
@@ -535,12 +587,17 @@ class OutgoingSession:
             event=HistoryEvent.ACKNOWLEDGED,
         )
 
-    async def conclude(self, number: int, message_class: int) -> bool:
-        """Final Stream Receipt Message Processing (3.1.5.1.9). Says whether there was such a message."""
-        position = self._unread.pop(number, None) or self._waiting.pop(number, None)
-        if position is None or position.state is PositionState.DELETED:
+    async def conclude(self, number: int, message_class: int, stream: int = 0) -> bool:
+        """Final Stream Receipt Message Processing (3.1.5.1.9). Says whether there was such a message.
+
+        The message may be anywhere in the queue: waiting for this, or after a restart not sent again yet.
+        """
+        found = await self._find(stream or self.stream, number)
+        if found is None:
             return False
-        message = (await self._transfers.load([position], bodies=False))[0]
+        position, message = found
+        if position.state is PositionState.AVAILABLE:
+            self.queue.messages.lock(position)
         changes = Changes()
         if message_class == MessageClass.ACK_RECEIVE:
             self._transfers.hand_over(
@@ -564,8 +621,23 @@ class OutgoingSession:
                 tell=False,
             )
         await self._transfers.finish(changes)
+        place = self._transfers.place_of(self.queue, message)
+        if place.stream == self._stream:
+            self._unread.pop(place.number, None)
+            self._waiting.pop(place.number, None)
         self._show()
         return True
+
+    async def _find(self, stream: int, number: int) -> tuple[Position, Message] | None:
+        known = self._unread.get(number) or self._waiting.get(number)
+        if stream == self._stream and known is not None and not self._is_gone(known):
+            return known, (await self._transfers.load([known], bodies=False))[0]
+        async for position, message in self._transfers.places(self.queue):
+            marks, place = message.transaction, self._transfers.place_of(self.queue, message)
+            assert marks is not None
+            if (stream, number) in ((place.stream, place.number), (marks.stream, marks.sequence)):
+                return None if self._is_gone(position) else (position, message)
+        return None
 
     async def reset(self) -> int:
         """Begin a new stream with what waits, because an administrator says so."""
@@ -574,8 +646,14 @@ class OutgoingSession:
         waiting = [position for _, position in sorted(self._waiting.items())]
         self._waiting.clear()
         self._transfers.release(waiting)
-        count = await self._transfers.reset_stream(self.queue)
-        self._stream = self._acknowledged = self._tail = 0
+        first, count = 0, 0
+        async for _, message in self._transfers.places(self.queue):
+            place = self._transfers.place_of(self.queue, message)
+            # What has arrived, and is not received yet, stays what it is.
+            if place.number > (self._acknowledged if place.stream == self._stream else 0):
+                first, count = first or place.number, count + 1
+        if first:
+            await self._begin_anew(first)
         self._set_state(OutgoingState.DISCONNECTED)
         self.wake()
         return count
