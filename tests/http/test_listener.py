@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -384,3 +385,62 @@ async def test_a_port_that_is_taken_is_said_with_what_to_do() -> None:
     async with _listening() as (handler, listener):
         with pytest.raises(ListenError, match="another program has the port"):
             HttpListener(handler, "127.0.0.1", int(listener.url.rpartition(":")[2]))
+
+
+async def test_requests_may_be_handled_together_and_are_answered_in_their_order() -> None:
+    begun: list[bytes] = []
+    may_end = asyncio.Event()
+
+    async def together(request: Request) -> Response:
+        begun.append(request.body)
+        if len(begun) == 4:
+            may_end.set()
+        await may_end.wait()
+        return Response(200, b"<" + request.body + b">")
+
+    async with _listening(together, replace(SMALL, concurrent=4, pipelined=8)) as (_, listener):
+        said = b"".join(_post(b"%d" % n) for n in range(1, 8))
+        heard = await _talk(listener, said)
+    assert begun == [b"%d" % n for n in range(1, 8)]
+    places = [heard.index(b"<%d>" % n) for n in range(1, 8)]
+    assert places == sorted(places)
+
+
+async def test_no_more_than_the_limit_are_handled_together() -> None:
+    at_once = most = 0
+
+    async def counted(_: Request) -> Response:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.01)
+        at_once -= 1
+        return Response(200)
+
+    async with _listening(counted, replace(SMALL, concurrent=3, pipelined=8)) as (handler, listener):
+        heard = await _talk(listener, b"".join(_post(b"%d" % n) for n in range(20)))
+    assert _statuses(heard) == [200] * 20
+    assert len(handler.bodies) == 20
+    assert most == 3
+
+
+async def test_a_stop_waits_for_the_work_of_a_client_that_has_gone() -> None:
+    ended: list[str] = []
+
+    async def slow(_: Request) -> Response:
+        try:
+            await asyncio.sleep(0.15)
+            ended.append("done")
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        return Response(200)
+
+    async with _listening(slow) as (_, listener):
+        _, writer = await _connect(listener)
+        writer.write(_post())
+        await asyncio.sleep(0.05)
+        writer.close()
+        await asyncio.sleep(0.05)
+        await listener.stop()
+    assert ended == ["done"]

@@ -85,6 +85,7 @@ class Connection(asyncio.Protocol):
         """Requests behind the first that are being handled already."""
         self._task: asyncio.Task[None] | None = None
         self._is_paused = False
+        self._is_stopping = False
         self._can_write: asyncio.Future[None] | None = None
         self._gone: asyncio.Future[None] | None = None
 
@@ -258,7 +259,7 @@ class Connection(asyncio.Protocol):
 
     def _begin_more(self, first: int = 0) -> None:
         """Begin with requests before those before them are answered, as far as that is allowed."""
-        for request in itertools.islice(self._waiting, first, self._limits.concurrent - 1):
+        for request in itertools.islice(self._waiting, first, first + self._limits.concurrent - 1):
             if request not in self._handling:
                 self._handling[request] = self._loop.create_task(self._handle(request))
 
@@ -267,18 +268,24 @@ class Connection(asyncio.Protocol):
             while self._waiting:
                 request = self._waiting.popleft()
                 begun = self._handling.pop(request, None)
+                self._begin_more()
                 response = await (self._handle(request) if begun is None else begun)
                 await self._answer(request, response)
+                if len(self._waiting) < self._limits.pipelined:
+                    self._resume_reading()
                 if not request.keep_alive:
                     self._waiting.clear()
                     self._close()
+            if self._handling:
+                # Nobody waits for these any more, but what they do they do to its end.
+                await asyncio.gather(*self._handling.values())
+                self._handling.clear()
         finally:
             self._task = None
             if self._transport.is_closing() and self._phase is Phase.CLOSING:
                 self._listener.drop(self)
         if self._phase is Phase.CLOSING:
             return
-        self._resume_reading()
         if self._reading is None and self._head_bytes == 0:
             self._enter(Phase.IDLE, self._limits.idle_seconds)
         elif self._reading is None:
@@ -380,7 +387,7 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _resume_reading(self) -> None:
-        if self._is_paused:
+        if self._is_paused and not self._is_stopping:
             self._is_paused = False
             self._transport.resume_reading()
 
@@ -441,6 +448,7 @@ class Connection(asyncio.Protocol):
 
     def stop(self) -> None:
         """Finish what is being answered, and close."""
+        self._is_stopping = True
         self._waiting.clear()
         if self._task is None:
             self._close()
