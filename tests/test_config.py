@@ -31,11 +31,14 @@ def test_every_setting_can_come_from_the_environment() -> None:
     for name in setting_names():
         section, _, key = name.partition(".")
         value = getattr(getattr(load_config(environment={}).config, section), key)
-        text = ",".join(value) if isinstance(value, tuple) else str(value)
+        text = ",".join(map(str, value)) if isinstance(value, tuple | dict) else str(value)
         variable = f"LANNER_{name.replace('.', '_').upper()}"
-        if name != "manager.aliases":
-            loaded = load_config(environment={variable: text.lower() if isinstance(value, bool) else text})
-            assert getattr(getattr(loaded.config, section), key) == value, name
+        loaded = load_config(environment={variable: text.lower() if isinstance(value, bool) else text})
+        assert getattr(getattr(loaded.config, section), key) == value, name
+    names = load_config(environment={"LANNER_NETWORK_NAMES": "paris=10.0.0.1,rome=::1"}).config.network.names
+    assert names == {"paris": "10.0.0.1", "rome": "::1"}
+    with pytest.raises(InvalidPropertyError, match="name=value"):
+        load_config(environment={"LANNER_NETWORK_NAMES": "paris"})
     assert load_config(environment={"LANNER_MANAGER_ALIASES": "a,b"}).config.manager.aliases == ("a", "b")
 
 

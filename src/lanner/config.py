@@ -197,9 +197,14 @@ def _from_text(name: str, text: str) -> object:
     """Lists are written with commas, tables as ``name=value`` with commas between."""
     section, _, key = name.partition(".")
     default = getattr(getattr(Config(), section), key)
-    if isinstance(default, dict):
-        return dict(entry.partition("=")[::2] for entry in text.split(",") if entry)
-    return text.split(",") if isinstance(default, tuple) else text
+    if not isinstance(default, dict | tuple):
+        return text
+    entries = [entry for entry in text.split(",") if entry]
+    if isinstance(default, tuple):
+        return entries
+    if not all("=" in entry for entry in entries):
+        raise InvalidPropertyError(f"{name} = {text!r}: it must be name=value,name=value")
+    return dict(entry.partition("=")[::2] for entry in entries)
 
 
 def _convert(values: Mapping[str, object], sources: Mapping[str, str]) -> Config:

@@ -42,6 +42,9 @@ class ProtocolEndpoint(Protocol):
     async def stop(self) -> None:
         """End."""
 
+    def check_reload(self) -> None:
+        """Refuse what could not be read again."""
+
     def reload(self) -> list[str]:
         """Read again what can change without a restart; says what did."""
 
@@ -118,7 +121,10 @@ class Service:
     def reload(self, loaded: LoadedConfig) -> list[str]:
         """Take what can be taken without a restart; says what changed and what needs one."""
         said = []
-        self._tokens.reload()  # first: it is what can fail, and then nothing is to change
+        # First what can fail: then nothing is to change.
+        for endpoint in self.protocols:
+            endpoint.check_reload()
+        self._tokens.reload()
         if loaded.config.log != self.config.log:
             configure_logs(loaded.config.log)
             said.append("log settings changed")

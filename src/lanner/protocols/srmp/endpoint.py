@@ -90,7 +90,8 @@ class SrmpEndpoint:
             manager.events.subscribe(Stopping, lambda _: self._stop_sessions()),
         ]
         self._tls = _server_context(settings) if settings.certificate else None
-        self._client_tls: ssl.SSLContext | None = None
+        # What the machine trusts is read when it is needed; what an administrator names must be right now.
+        self._client_tls = _client_context(settings) if settings.ca_file else None
         signers = Signers.load(settings)
         self._receiver = Receiver(self._transfers, settings, self, signers, lambda: self._redirections)
         handler = _Handler(self._receiver, manager)
@@ -139,12 +140,21 @@ class SrmpEndpoint:
             await listener.stop()
 
     def reload(self) -> list[str]:
-        """Read the certificates again; says what changed."""
+        """Read the certificates again, for connections from now on; says what changed."""
+        self.check_reload()
         self._client_tls = None
         if self._tls is None:
             return []
         _load_certificate(self._tls, self._settings)
         return ["the HTTPS certificate was read again"]
+
+    def check_reload(self) -> None:
+        """Refuse certificates that cannot be used, while those that are in use still are."""
+        if self._settings.ca_file:
+            _client_context(self._settings)
+        if self._tls is not None:
+            # A context that fails half way has the new certificate and the old key.
+            _server_context(self._settings)
 
     def _know_ourselves(self) -> None:
         ports = [int(listener.url.rpartition(":")[2]) for listener in self._listeners]
@@ -220,13 +230,7 @@ class SrmpEndpoint:
 
     def _verifying_context(self) -> ssl.SSLContext:
         if self._client_tls is None:
-            try:
-                self._client_tls = ssl.create_default_context(cafile=self._settings.ca_file or None)
-            except (OSError, ssl.SSLError) as error:
-                raise InvalidPropertyError(
-                    f"srmp.ca_file: {self._settings.ca_file} cannot be read"
-                ) from error
-            self._client_tls.minimum_version = ssl.TLSVersion.TLSv1_2
+            self._client_tls = _client_context(self._settings)
         return self._client_tls
 
     async def take_receipt(self, receipt: Message, peer: str) -> None:
@@ -332,6 +336,18 @@ def _server_context(settings: SrmpSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     _load_certificate(context, settings)
+    return context
+
+
+def _client_context(settings: SrmpSettings) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=settings.ca_file or None)
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidPropertyError(
+            f"srmp.ca_file: {settings.ca_file} cannot be used: {error.strerror or error}",
+            hint="it must hold certificates as PEM",
+        ) from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 
