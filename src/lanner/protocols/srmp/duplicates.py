@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from lanner.model.message_id import MessageId
 
-__all__ = ["SeenMessages"]
+__all__ = ["SeenMessages", "copy_for"]
 
 MAX_SEEN = 10_000
 """Identifiers that are remembered (product behavior 16)."""
@@ -21,6 +21,16 @@ MAX_AGE = 30 * 60.0
 """Seconds that they are remembered (product behavior 16)."""
 
 _ENTRY = struct.Struct("<d20s")
+
+
+def copy_for(identifier: MessageId, queue_id: int) -> MessageId:
+    """What a message is known by in one queue.
+
+    Deviation: the text compares identifiers alone. The copies of a message with several destinations share
+    theirs, so that of two queues of one machine the second would get nothing.
+    """
+    mixed = int.from_bytes(identifier[:8], "little") ^ queue_id
+    return MessageId(mixed.to_bytes(8, "little") + identifier[8:])
 
 
 class SeenMessages:

@@ -52,7 +52,7 @@ from lanner.model.message import Message, MessageSecurity
 from lanner.model.message_id import MessageId
 from lanner.protocols.srmp import wire
 from lanner.protocols.srmp.destinations import Destinations
-from lanner.protocols.srmp.duplicates import SeenMessages
+from lanner.protocols.srmp.duplicates import SeenMessages, copy_for
 from lanner.protocols.srmp.incoming import SCOPE as STREAM_SCOPE
 from lanner.protocols.srmp.incoming import IncomingStream, StreamState, Verdict
 from lanner.protocols.srmp.mapping import to_message
@@ -239,7 +239,8 @@ class Receiver:
         identifier = message.id
         assert identifier is not None
         now = self._clock.time()
-        if identifier != wire.NO_IDENTIFIER and self._seen.is_known(identifier, now):
+        copy = copy_for(identifier, queue.id)
+        if identifier != wire.NO_IDENTIFIER and self._seen.is_known(copy, now):
             # Also a copy that came too late: the first was not, and a negative receipt would be wrong.
             return await self._answer_duplicate(message, queue, peer)
         if self._is_expired(message):
@@ -249,8 +250,8 @@ class Receiver:
         if identifier == wire.NO_IDENTIFIER:
             await self._transfers.finish(changes)
             return OK
-        row = (SEEN_SCOPE, *self._seen.add(identifier, now))
-        changes.on_failed.append(lambda: self._seen.forget(identifier))
+        row = (SEEN_SCOPE, *self._seen.add(copy, now))
+        changes.on_failed.append(lambda: self._seen.forget(copy))
         if not message.is_recoverable:
             # An express message does not wait for the disk, and neither does what is known of it.
             await self._transfers.finish(changes)
@@ -259,17 +260,17 @@ class Receiver:
             self._transfers.submit(changes)
             return OK
         changes.state.append(row)
-        self._pending[identifier] = changes
+        self._pending[copy] = changes
         # Whoever waits may go away before it is known how it ends.
         for callbacks in (changes.on_applied, changes.on_failed):
-            callbacks.append(partial(self._pending.__delitem__, identifier))
+            callbacks.append(partial(self._pending.__delitem__, copy))
         await self._transfers.finish(changes)
         return OK
 
     async def _answer_duplicate(self, message: Message, queue: Queue, peer: str) -> Answer:
         """Say of a copy what is said of the first: nothing before that is safe."""
         assert message.id is not None
-        first = self._pending.get(message.id)
+        first = self._pending.get(copy_for(message.id, queue.id))
         if first is not None:
             settled = asyncio.Event()
             first.on_applied.append(settled.set)
@@ -307,7 +308,8 @@ class Receiver:
         assert identifier is not None
         now = self._clock.time()
         changes = stream.changes
-        if self._seen.is_known(identifier, now):
+        copy = copy_for(identifier, queue.id)
+        if self._seen.is_known(copy, now):
             # Its place in the stream is taken all the same, or nothing behind it would be accepted.
             self._transfers.record(
                 changes, HistoryEvent.DUPLICATE, queue.name, message, reason="it came before", peer=peer
@@ -319,8 +321,8 @@ class Receiver:
             self._transfers.report_expired(changes, queue, message)
         else:
             self._transfers.accept(changes, queue, message, peer)
-            changes.state.append((SEEN_SCOPE, *self._seen.add(identifier, now)))
-            changes.on_failed.append(lambda: self._seen.forget(identifier))
+            changes.state.append((SEEN_SCOPE, *self._seen.add(copy, now)))
+            changes.on_failed.append(lambda: self._seen.forget(copy))
         await stream.advance(place, message.destination_queue)
         return OK
 
