@@ -266,7 +266,8 @@ async def test_tls_1_1_is_refused_from_clients_and_from_servers(world: World) ->
     world.orders = world.orders.replace(str(world.port), str(old_port))
     await world.send()
     await until(lambda: world.london.manager.queue(world.orders).state is OutgoingState.INACTIVE)
-    assert world.statuses()[-1].is_failure
+    assert world.statuses()[-1] is ConnectionStatus.SOCKET_CONNECT_FAILURE
+    assert "TLS 1.2" in world.london.manager.queue(world.orders).last_failure
     assert world.waiting() == 1
     server.close()
     await world.stop()

@@ -125,7 +125,10 @@ async def connect(target: Target, owner: LinkOwner, address: str, tls: ssl.SSLCo
         raise ConnectFailedError(ConnectionStatus.DNS_FAILURE, detail) from error
     except OSError as error:
         status = _ERRORS.get(error.errno or 0, ConnectionStatus.SOCKET_CONNECT_FAILURE)
-        raise ConnectFailedError(status, error.strerror or str(error)) from error
+        detail = error.strerror or str(error) or "the other side has closed the connection"
+        if tls is not None and isinstance(error, ConnectionResetError | ssl.SSLError):
+            detail += ": is it HTTPS, with TLS 1.2 or newer?"
+        raise ConnectFailedError(status, detail) from error
     return link
 
 
