@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -51,6 +52,33 @@ def test_the_first_session(directory: Path) -> None:
     assert "sent to DIRECT=OS:" in said[7]
     assert '"label":"second"' in said[8]
     assert "dead-lettered" in said[9]
+
+
+def test_two_queue_managers(tmp_path: Path) -> None:
+    session = re.findall(r"```console\n(.*?)```", README, re.DOTALL)[1]
+    script = "\n".join(line.removeprefix("$ ") for line in session.splitlines())
+    # The default ports may be taken on this machine.
+    script = script.replace(
+        "--data london --name LONDON", "--data london --name LONDON --api-port 0 --srmp-port 8080"
+    )
+    script = script.replace("--api-port 8091", "--api-port 0")
+    for port, free in zip(("8080", "8090"), free_ports(2), strict=True):
+        script = script.replace(port, str(free))
+    # The shell tells about the process that was killed.
+    said = run(["bash", "-c", f"exec 2>&1\n{script}"], tmp_path)
+    assert "connection refused" in said
+    received = said[said.index("lookup id") :]
+    places = [received.index(f"order {number}") for number in range(1, 7)]
+    assert places == sorted(places)
+    assert "without a receipt   0" in said
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(each.getsockname()[1]) for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
 
 
 def test_the_client(directory: Path) -> None:
