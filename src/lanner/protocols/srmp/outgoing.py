@@ -376,7 +376,7 @@ class OutgoingSession:
         self._sent_bytes = 0
         self._rewinds += 1
         # Those of the stream that were answered keep their places before them.
-        self._tail = max(self._waiting, default=self._acknowledged)
+        self._tail = next(reversed(self._waiting), self._acknowledged)
         self._transfers.release(unanswered)
         if self._must_resend:
             self._send_again()
@@ -422,6 +422,7 @@ class OutgoingSession:
             self._sent_bytes -= sent.size
             self._settle_answer(changes, sent, reply)
         self._finish(changes)
+        self._await_receipts()
         self._deadlines.set(self._clean_up, self._settings.cleanup)
         if failure is not None:
             self._fail(
@@ -451,7 +452,6 @@ class OutgoingSession:
             self._transfers.hand_over(changes, sent.position, sent.message, peer)
         elif sent.place.stream == self._stream and sent.place.number > self._acknowledged:
             self._waiting[sent.place.number] = sent.position
-            self._await_receipts()
         else:
             self._settle_acknowledged(changes, sent.position, sent.message, sent.place.number)
 
@@ -673,8 +673,9 @@ class OutgoingSession:
     def _show(self) -> None:
         transfer = self.queue.transfer
         stream, tail = self._stream, self._tail
-        first = min(self._waiting, default=0)
-        last = max(self._waiting, default=0)
+        # Answers come in the order of the numbers.
+        first = next(iter(self._waiting), 0)
+        last = next(reversed(self._waiting), 0)
         transfer.first_unacknowledged = Sequence(stream, first, first - 1) if first else None
         transfer.last_unacknowledged = Sequence(stream, last, last - 1) if last else None
         acknowledged = self._acknowledged
