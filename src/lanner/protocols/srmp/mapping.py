@@ -21,6 +21,7 @@ from lanner.model.message import (
     SoapParts,
     TransactionMarks,
 )
+from lanner.model.message_id import MessageId
 from lanner.model.transfer import Sequence
 from lanner.protocols.srmp import wire
 from lanner.protocols.srmp.wire.queue_uri import format_name_of, is_http, uri_of
@@ -99,7 +100,7 @@ def to_message(
         priority=msmq.priority,
         body_type=msmq.body_type,
         application_tag=msmq.app,
-        correlation_id=msmq.correlation,
+        correlation_id=msmq.correlation or _about(envelope),
         positive_journaling=msmq.journal,
         negative_journaling=msmq.dead_letter,
         tracing=msmq.trace,
@@ -146,6 +147,12 @@ def _transaction(envelope: wire.Envelope, receipts_to: str) -> TransactionMarks:
         final_ack_required=msmq is not None and msmq.dead_letter,
         status_queue=format_name_of(receipts_to) or "",
     )
+
+
+def _about(envelope: wire.Envelope) -> MessageId | None:
+    """Which message a receipt is about, for the application that gets it."""
+    receipt = envelope.delivery_receipt or envelope.commitment_receipt
+    return receipt.id if receipt is not None else None
 
 
 def _order_receipt(receipt: wire.StreamReceipt | None) -> OrderReceipt | None:
