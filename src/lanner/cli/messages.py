@@ -45,6 +45,7 @@ def send(
     response: Annotated[str, typer.Option(help="Where answers go.")] = "",
     correlation: Annotated[str, typer.Option(help="The identifier of the message this one belongs to.")] = "",
     key: Annotated[str | None, typer.Option(help="The same key again adds nothing.")] = None,
+    sign: Annotated[bool, typer.Option("--sign", help="Sign it on its way over HTTP.")] = False,
 ) -> None:
     """Send a message. Its body is --body, a --file, or standard input."""
     unknown = set(ack or ()) - set(ACKNOWLEDGMENTS)
@@ -66,6 +67,7 @@ def send(
         acknowledgments=tuple(ack or ()),  # type: ignore[arg-type]  # checked above
         response_queue=response,
         correlation_id=correlation,
+        sign=sign,
     )
     answer = session.client.send_many(queue, [message], key=key, transactional=transactional)
     if session.as_json:

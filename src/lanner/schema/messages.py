@@ -13,8 +13,10 @@ from lanner.model.message import (
     DEFAULT_TIME_TO_REACH_QUEUE,
     INFINITE,
     Acknowledgments,
+    AuthenticationLevel,
     Delivery,
     Message,
+    MessageSecurity,
 )
 from lanner.model.message_id import MessageId
 from lanner.schema.base import MAX_BATCH, Count, In, Key, LookupId, Out, QueueName, UInt32, Wait
@@ -57,6 +59,8 @@ class MessageIn(In, frozen=True, kw_only=True):
     dead_letter_queue: str = ""
     tracing: bool = False
     allow_peek_when_locked: bool = False
+    sign: bool = False
+    """Sign it on its way to another machine over HTTP."""
 
     def to_message(self) -> Message:
         """Make the message that the manager takes."""
@@ -83,7 +87,11 @@ class MessageIn(In, frozen=True, kw_only=True):
             dead_letter_queue=self.dead_letter_queue,
             tracing=self.tracing,
             allow_peek_when_locked=self.allow_peek_when_locked,
+            security=_SIGNED if self.sign else None,
         )
+
+
+_SIGNED = MessageSecurity(authentication_level=AuthenticationLevel.XML_SIGNATURE)
 
 
 class MessageOut(Out, frozen=True, kw_only=True):
@@ -120,6 +128,8 @@ class MessageOut(Out, frozen=True, kw_only=True):
     transaction_id: str
     first_in_transaction: bool
     last_in_transaction: bool
+    authenticated: bool
+    """Whether it was signed by somebody whose signature is believed."""
 
     @classmethod
     def of(cls, message: Message) -> MessageOut:
@@ -156,6 +166,7 @@ class MessageOut(Out, frozen=True, kw_only=True):
             transaction_id=marks.id if marks else "",
             first_in_transaction=bool(marks and marks.first),
             last_in_transaction=bool(marks and marks.last),
+            authenticated=bool(message.security and message.security.authenticated),
         )
 
 

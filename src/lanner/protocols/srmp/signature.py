@@ -148,7 +148,9 @@ def _check_digest(reference: Reference, message: SrmpMessage, allowed: Collectio
     except ValueError:
         raise SignatureFault(_RULES, "the digest method is neither SHA-1 nor MD5") from None
     if digest not in allowed:
-        raise SignatureFault("2.2.7.1.2.1", f"digests made with {digest.name} are not trusted here")
+        raise SignatureFault(
+            "2.2.7.1.2.1", f"digests made with {digest.name} are not trusted here (srmp.weak_digests)"
+        )
     if reference.digest_value is None:
         raise SignatureFault(_RULES, "there is no DigestValue element")
     is_body = reference.uri.startswith(_BODY)
