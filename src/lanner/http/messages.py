@@ -51,6 +51,11 @@ class Request:
         self.state: Any = None
         """What the handler found out from the head, for itself."""
 
+    def take_body(self) -> bytes:
+        """Give the body away, so that it is gone from memory as soon as nobody needs it."""
+        body, self.body = self.body, b""
+        return body
+
 
 @dataclass(frozen=True, slots=True)
 class Response:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from lanner.model.errors import LannerError
 from lanner.model.history import HistoryRow
 from lanner.model.log_fields import LogFields, about
-from lanner.store.codec import MessageRow
+from lanner.store.codec import ContentRecord, MessageRow
 
 __all__ = ["Changes", "QueueRow", "log_fields"]
 
@@ -45,7 +45,7 @@ class Changes:
     def __init__(self) -> None:
         self.queues: list[QueueRow] = []
         self.messages: list[MessageRow] = []
-        self.contents: list[bytes] = []
+        self.contents: list[ContentRecord] = []
         """The content of each of ``messages``."""
         self.updates: list[tuple[int, int, float | None, int, int]] = []
         """queue, class, expires, aborts, lookup."""

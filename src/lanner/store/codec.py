@@ -12,13 +12,19 @@ from lanner.model.errors import StoreDamagedError
 from lanner.model.message import Message
 from lanner.model.message_id import MessageId
 
-__all__ = ["MessageFlags", "MessageRow", "content_record", "flags_of", "message_from_record"]
+__all__ = ["ContentRecord", "MessageFlags", "MessageRow", "content_record", "flags_of", "message_from_record"]
 
 MessageRow: TypeAlias = tuple[int, int, bytes, bytes | None, int, int, int, float, float | None, int]
 """lookup, queue, id, correlation, size, class, flags, arrived, expires, aborts."""
 
 IdentityRow: TypeAlias = tuple[int, bytes, bytes | None, int, float, int]
 """lookup, id, correlation, class, arrived, aborts: what a content record leaves to other columns."""
+
+ContentRecord: TypeAlias = bytes | tuple[bytes, ...]
+"""What is kept of a message beside its row, as a whole or in pieces."""
+
+LARGE_BYTES = 256 * 1024
+"""From this size on a body is worth the second statement that writes it without a copy."""
 
 RECORD_HEADER = struct.Struct("<II")
 """Lengths of the attributes and of the body; the extension is what is left."""
@@ -57,8 +63,11 @@ def flags_of(message: Message) -> int:
     return flags
 
 
-def content_record(message: Message) -> bytes:
-    """Make what is read on demand. What columns of the index hold is left out of the attributes."""
+def content_record(message: Message) -> ContentRecord:
+    """Make what is read on demand. What columns of the index hold is left out of the attributes.
+
+    A large body is left in a piece of its own: it is written without being copied.
+    """
     body = message.body
     attributes = _encoder.encode(
         msgspec.structs.replace(
@@ -73,7 +82,8 @@ def content_record(message: Message) -> bytes:
             abort_count=0,
         )
     )
-    return b"".join((RECORD_HEADER.pack(len(attributes), len(body)), attributes, body, message.extension))
+    pieces = (RECORD_HEADER.pack(len(attributes), len(body)), attributes, body, message.extension)
+    return pieces if len(body) >= LARGE_BYTES else b"".join(pieces)
 
 
 def message_from_record(row: IdentityRow, record: bytes, *, body: bool = True) -> Message:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from lanner.model.errors import StoreDamagedError
 from lanner.model.message import Message
-from lanner.store.codec import message_from_record
+from lanner.store.codec import ContentRecord, message_from_record
 from lanner.store.rows import insert_rows
 
 __all__ = ["SegmentReader", "SegmentWriter", "sparse_segments"]
@@ -32,6 +32,7 @@ SPARSE = 0.5
 
 _INSERT_MESSAGE = "INSERT INTO message VALUES"
 _INSERT_SEGMENT = "INSERT INTO segment VALUES (?,?)"
+_INSERT_ZEROS = "INSERT INTO segment VALUES (?, zeroblob(?))"
 _DELETE_SEGMENT = "DELETE FROM segment WHERE id = ?"
 _SELECT = """
     SELECT segment, start, length, lookup, id, correlation, class, arrived, aborts
@@ -62,7 +63,7 @@ class SegmentWriter:
         self.bytes_written = 0
         """Contents written by the transaction that is under way."""
 
-    def insert(self, rows: Sequence[tuple[object, ...]], records: Sequence[bytes]) -> None:
+    def insert(self, rows: Sequence[tuple[object, ...]], records: Sequence[ContentRecord]) -> None:
         """Write index rows and their contents."""
         places = self._append(records)
         insert_rows(
@@ -131,12 +132,12 @@ class SegmentWriter:
             raise
         self.committed()
 
-    def _append(self, records: Sequence[bytes]) -> list[tuple[int, int, int]]:
+    def _append(self, records: Sequence[ContentRecord]) -> list[tuple[int, int, int]]:
         """Write records into new segments, and say where each lies: segment, start, length."""
         places: list[tuple[int, int, int]] = []
-        segment, start, parts = self._next, 0, list[bytes]()
+        segment, start, parts = self._next, 0, list[ContentRecord]()
         for record in records:
-            length = len(record)
+            length = len(record) if isinstance(record, bytes) else sum(map(len, record))
             if length >= SEGMENT_BYTES and parts:  # the large one gets a segment of its own
                 self._write(segment, parts)
                 segment, start, parts = segment + 1, 0, []
@@ -150,11 +151,24 @@ class SegmentWriter:
             self._write(segment, parts)
         return places
 
-    def _write(self, segment: int, parts: list[bytes]) -> None:
-        data = b"".join(parts)
-        self.bytes_written += len(data)
-        self._connection.execute(_INSERT_SEGMENT, (segment, data))
-        self._change[segment] += len(parts)
+    def _write(self, segment: int, records: list[ContentRecord]) -> None:
+        if len(records) == 1 and isinstance(records[0], tuple):
+            self._write_pieces(segment, records[0])
+        else:
+            whole = [record if isinstance(record, bytes) else b"".join(record) for record in records]
+            data = b"".join(whole)
+            self.bytes_written += len(data)
+            self._connection.execute(_INSERT_SEGMENT, (segment, data))
+        self._change[segment] += len(records)
+
+    def _write_pieces(self, segment: int, pieces: tuple[bytes, ...]) -> None:
+        """Write a large record piece by piece: joining it and binding it would copy it twice."""
+        size = sum(map(len, pieces))
+        self.bytes_written += size
+        self._connection.execute(_INSERT_ZEROS, (segment, size))
+        with self._connection.blobopen("segment", "data", segment) as blob:
+            for piece in pieces:
+                blob.write(piece)
 
 
 def sparse_segments(connection: sqlite3.Connection) -> list[int]:

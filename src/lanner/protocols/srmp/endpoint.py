@@ -322,8 +322,9 @@ class _Handler:
     async def handle(self, request: Request) -> Response:
         """Take a message in."""
         content_type = request.headers.get(b"content-type", b"")
-        body, request.body = request.body, b""
-        answer = await self._receiver.receive(content_type, body, request.peer, request.our_address)
+        answer = await self._receiver.receive(
+            content_type, request.take_body(), request.peer, request.our_address
+        )
         if answer.status == 200:
             return OK
         return Response(answer.status, answer.reason.encode() + b"\n")

@@ -140,6 +140,7 @@ class Receiver:
             srmp = wire.decode_request(content_type, body)
         except wire.WireFault as fault:
             return self._refuse_unread(fault, peer)
+        del body  # the message has its own: a large one is not to be kept twice
         try:
             return await self._receive(srmp, peer, our_address)
         except _Refused as refusal:
