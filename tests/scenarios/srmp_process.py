@@ -75,6 +75,11 @@ class SrmpProcess:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGKILL)
@@ -95,6 +100,5 @@ class SrmpProcess:
 
     def complaints(self) -> list[str]:
         """Lines of the log that say that something is broken."""
-        return [
-            line for line in self.log.read_text().splitlines() if " error " in line or "Traceback" in line
-        ]
+        lines = self.log.read_text().splitlines()
+        return [line for line in lines if line.startswith("Traceback") or line.split()[1:2] == ["error"]]
