@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_an_outgoing_queue_that_cannot_connect(run: Run) -> None:
     assert (queue["path"], queue["connections"]) == (FAR, [])
     assert queue["last_failure"].startswith(FAILURE)
     shown = done(run("queue", "show", FAR))
-    assert "next hops  http://127.0.0.1:9" in shown
+    assert re.search("^next hops +http://127.0.0.1:9$", shown, re.MULTILINE)
     assert "connection refused   http://127.0.0.1:9" in shown
     [connection] = lines(run("queue", "show", FAR, "--json"))[0]["connections"]
     assert connection["status"] == "connection-refused"
@@ -95,7 +96,7 @@ def test_the_stream_of_an_outgoing_queue(run: Run, service: ServiceThread) -> No
     wait_for_failure(run)
     assert lines(run("queue", "show", FAR, "--json"))[0]["transfer"] is None
     service.run(give_stream(service))
-    shown = {line[:18].strip(): line[18:].strip() for line in done(run("queue", "show", FAR)).splitlines()}
+    shown = {line[:20].strip(): line[20:].strip() for line in done(run("queue", "show", FAR)).splitlines()}
     assert shown["stream"] == str(STREAM)
     assert shown["without a receipt"] == "3 (numbers 5 to 7)"
     assert shown["not received there"] == "2"

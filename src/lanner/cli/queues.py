@@ -14,7 +14,7 @@ import typer
 
 from lanner.cli.command import Session, talks_to_manager
 from lanner.cli.output import print_json, print_pairs, print_table, printable, shown_time
-from lanner.cli.transfers import print_transfers
+from lanner.cli.transfers import print_transfers, transfer_pairs
 from lanner.model.errors import InvalidPropertyError
 from lanner.model.message import INFINITE
 from lanner.model.queue import QueueKind
@@ -181,6 +181,7 @@ def show(session: Session, name: Name) -> None:
             ("waiting readers", queue.waiting_readers),
             ("created", shown_time(queue.created)),
             ("state", printable(queue.explanation) or "local"),
+            *transfer_pairs(queue),
         ]
     )
     for line in queue.access:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from lanner.cli.output import print_pairs, print_table, printable, shown_time
+from lanner.cli.output import print_table, printable, shown_time
 from lanner.model.queue import QueueKind
 from lanner.model.transfer import OutgoingTransfer
 from lanner.schema.queues import QueueOut
 
-__all__ = ["print_transfers"]
+__all__ = ["print_transfers", "transfer_pairs"]
+
+
+def transfer_pairs(queue: QueueOut) -> list[tuple[str, object]]:
+    """Where the messages of an outgoing queue go, and how far its stream has got; nothing for others."""
+    if queue.kind is not QueueKind.OUTGOING:
+        return []
+    return [("next hops", ", ".join(queue.next_hops) or "not known"), *_progress(queue.transfer)]
 
 
 def print_transfers(queue: QueueOut) -> None:
-    """Print connections and stream of an outgoing queue, or the streams that come into a local one."""
+    """Print the connections of an outgoing queue, or the streams that come into a local one."""
     if queue.kind is QueueKind.OUTGOING:
-        print_pairs([("next hops", ", ".join(queue.next_hops) or "not known"), *_progress(queue.transfer)])
         attempts = [
             (shown_time(one.time), one.status.words, one.address, printable(one.detail))
             for one in queue.connections

@@ -245,7 +245,7 @@ def _open_way(queue: OutgoingQueue) -> tuple[str, ...]:
 _CONNECTION_CURES = {
     ConnectionStatus.DNS_FAILURE: "mend the host name, or give its address in network.names",
     ConnectionStatus.CONNECTION_REFUSED: "start the queue manager there, or mend the port in the name",
-    ConnectionStatus.SOCKET_CONNECT_FAILURE: "see that the network and its firewalls let connections through",
+    ConnectionStatus.SOCKET_CONNECT_FAILURE: "see that firewalls let connections through to the right port",
     ConnectionStatus.SOCKET_SEND_FAILURE: "see who closes connections: the destination or a proxy on the way",
     ConnectionStatus.CONNECTION_NOT_READY: "it is there and cannot take messages: look at its log",
     ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE: (

@@ -125,11 +125,15 @@ async def connect(target: Target, owner: LinkOwner, address: str, tls: ssl.SSLCo
         raise ConnectFailedError(ConnectionStatus.DNS_FAILURE, detail) from error
     except OSError as error:
         status = _ERRORS.get(error.errno or 0, ConnectionStatus.SOCKET_CONNECT_FAILURE)
-        detail = error.strerror or str(error) or "the other side has closed the connection"
-        if tls is not None and isinstance(error, ConnectionResetError | ssl.SSLError):
-            detail += ": is it HTTPS, with TLS 1.2 or newer?"
-        raise ConnectFailedError(status, detail) from error
+        raise ConnectFailedError(status, _words(error, is_secure=tls is not None)) from error
     return link
+
+
+def _words(error: OSError, *, is_secure: bool) -> str:
+    if is_secure and isinstance(error, ssl.SSLError | ConnectionResetError):
+        reason = getattr(error, "reason", None) or "connection closed"
+        return f"TLS failed ({reason.lower().replace('_', ' ')}): does it speak HTTPS, with TLS 1.2 or newer?"
+    return error.strerror or str(error) or "the other side has closed the connection"
 
 
 class _HttpLink(asyncio.Protocol):
