@@ -245,7 +245,9 @@ class SrmpEndpoint:
             log.info("a receipt from %s: %s", peer, reason, extra=about(messages=[receipt.id]))
         elif receipt.message_class == MessageClass.ORDER_ACK:
             await session.acknowledge(order.sequence, order.stream)
-        elif not await session.conclude(order.sequence, receipt.message_class, order.stream):
+        elif not await session.conclude(
+            order.sequence, receipt.message_class, order.stream, receipt.correlation_id
+        ):
             reason += ": no such message waits for it"
         changes = Changes()
         queue = session.queue.name if session is not None else receipt.destination_queue

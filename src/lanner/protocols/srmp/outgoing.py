@@ -24,6 +24,7 @@ says what became of it. When no receipt comes, everything that waits for one is 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -36,11 +37,12 @@ from lanner.manager.positions import Position, PositionState
 from lanner.manager.queues import OutgoingQueue
 from lanner.manager.transfers import Transfers
 from lanner.model.codes import MessageClass, describe_class
-from lanner.model.errors import LannerError
+from lanner.model.errors import LannerError, MessageNotFoundError
 from lanner.model.format_name import DirectName
 from lanner.model.history import HistoryEvent
 from lanner.model.log_fields import about
 from lanner.model.message import Message
+from lanner.model.message_id import MessageId
 from lanner.model.queue import OutgoingState
 from lanner.model.transfer import Connection, ConnectionStatus, Sequence
 from lanner.protocols.srmp.client import ConnectFailedError, Connector, Link, Reply, Target
@@ -123,6 +125,8 @@ class OutgoingSession:
         """Whether the connection has brought an answer yet."""
         self._is_pumping = False
         self._is_stopped = False
+        self._concluding: dict[int, asyncio.Event] = {}
+        """Messages that a final receipt is about to let go."""
         self._rewinds = 0
         """How often messages were given their places back: what was taken before is not next any more."""
         progress = progress or StreamProgress()
@@ -217,7 +221,9 @@ class OutgoingSession:
         unsent = deque(positions)
         rewinds = self._rewinds
         try:
-            messages = deque(await self._transfers.load(positions))
+            messages = deque(await self._load(positions))
+            if not messages:
+                self._rewinds += 1  # one of them is gone: the others are taken once more
             # Whatever is waited for, something that comes before these may have been given back meanwhile.
             while unsent and await self._connect() and rewinds == self._rewinds:
                 if not await self._send(unsent[0], messages.popleft(), rewinds):
@@ -553,7 +559,10 @@ class OutgoingSession:
 
     async def _settle_covered(self, covered: list[tuple[int, Position]]) -> None:
         covered = [(number, position) for number, position in covered if not self._is_gone(position)]
-        messages = await self._transfers.load([position for _, position in covered], bodies=False)
+        messages = await self._load([position for _, position in covered], bodies=False)
+        while len(messages) != len(covered):
+            covered = [(number, position) for number, position in covered if not self._is_gone(position)]
+            messages = await self._load([position for _, position in covered], bodies=False)
         await self._settle(
             [
                 (position, message, number)
@@ -587,15 +596,32 @@ class OutgoingSession:
             event=HistoryEvent.ACKNOWLEDGED,
         )
 
-    async def conclude(self, number: int, message_class: int, stream: int = 0) -> bool:
+    async def conclude(
+        self, number: int, message_class: int, stream: int = 0, identifier: MessageId | None = None
+    ) -> bool:
         """Final Stream Receipt Message Processing (3.1.5.1.9). Says whether there was such a message.
 
         The message may be anywhere in the queue: waiting for this, or after a restart not sent again yet.
         """
-        found = await self._find(stream or self.stream, number)
-        if found is None:
+        while (position := await self._find(stream or self.stream, number, identifier)) is not None:
+            under_way = self._concluding.get(position.lookup_id)
+            if under_way is None:
+                break
+            await under_way.wait()  # a copy of the receipt came before, and may fail
+        else:
             return False
-        position, message = found
+        ended = self._concluding[position.lookup_id] = asyncio.Event()
+        try:
+            return await self._conclude(position, message_class)
+        finally:
+            del self._concluding[position.lookup_id]
+            ended.set()
+
+    async def _conclude(self, position: Position, message_class: int) -> bool:
+        messages = await self._load([position], bodies=False)
+        if not messages or self._is_gone(position):
+            return False
+        [message] = messages
         if position.state is PositionState.AVAILABLE:
             self.queue.messages.lock(position)
         changes = Changes()
@@ -628,16 +654,30 @@ class OutgoingSession:
         self._show()
         return True
 
-    async def _find(self, stream: int, number: int) -> tuple[Position, Message] | None:
+    async def _find(self, stream: int, number: int, identifier: MessageId | None) -> Position | None:
+        """The message that a receipt is about: by its identifier, which stays the same, or by its number."""
+        if identifier is not None:
+            found = self.queue.messages.with_id(identifier)
+            return next((position for position in found if not self._is_gone(position)), None)
         known = self._unread.get(number) or self._waiting.get(number)
         if stream == self._stream and known is not None and not self._is_gone(known):
-            return known, (await self._transfers.load([known], bodies=False))[0]
+            return known
         async for position, message in self._transfers.places(self.queue):
             marks, place = message.transaction, self._transfers.place_of(self.queue, message)
             assert marks is not None
             if (stream, number) in ((place.stream, place.number), (marks.stream, marks.sequence)):
-                return None if self._is_gone(position) else (position, message)
+                return None if self._is_gone(position) else position
         return None
+
+    async def _load(self, positions: list[Position], *, bodies: bool = True) -> list[Message]:
+        """Read messages; none of them, if a final receipt has let one of them go meanwhile."""
+        try:
+            return await self._transfers.load(positions, bodies=bodies)
+        except MessageNotFoundError:
+            for position in positions:
+                if self._is_gone(position) or position.lookup_id in self._concluding:
+                    return []
+            raise
 
     async def reset(self) -> int:
         """Begin a new stream with what waits, because an administrator says so."""
