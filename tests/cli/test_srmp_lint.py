@@ -69,6 +69,14 @@ def test_nothing_is_refused_too() -> None:
     assert "it says nothing that can be read" in shown.stdout
 
 
+def test_a_capture_with_very_much_in_it_is_cut_short_for_people() -> None:
+    request = b"POST / HTTP/1.1\r\n" + b"X: y\r\n" * 100_000 + b"\r\n"
+    shown = lint("-", stdin=request)
+    assert "and 99,502 more fields; --json prints them all" in shown.stdout
+    assert len(shown.stdout.splitlines()) < 600
+    assert len(json.loads(lint("-", "--json", stdin=request).stdout)["fields"]) == 100_002
+
+
 def test_a_capture_cannot_talk_to_the_terminal() -> None:
     request = b"POST /\x1b[2J HTTP/1.1\r\nX: \x1b]0;title\x07\r\n\r\n<a/>"
     shown = lint("-", stdin=request)

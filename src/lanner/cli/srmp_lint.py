@@ -37,6 +37,9 @@ def lint(
             raise typer.Exit(EXIT_FAILED)
 
 
+SHOWN_ROWS = 500
+"""Rows of a table: an ordinary request has some 30, and one with a million headers is no reading."""
+
 _KINDS = {"request": "an HTTP request", "multipart": "a MIME body", "envelope": "an envelope"}
 
 
@@ -55,9 +58,10 @@ def _print_for_people(examination: Examination, size: int) -> None:
     typer.echo(f"{_KINDS[examination.kind]} of {size:,} bytes")
     fields = [
         (printable(field.name), printable(field.value), printable(field.meaning))
-        for field in examination.fields
+        for field in examination.fields[:SHOWN_ROWS]
     ]
     print_table(("field", "value", "meaning"), fields, empty="it says nothing that can be read")
+    _tell_rest(len(examination.fields), "fields")
     faults = [
         (
             "accepted" if fault.is_accepted else "refused",
@@ -65,12 +69,18 @@ def _print_for_people(examination: Examination, size: int) -> None:
             printable(fault.element),
             printable(fault.message),
         )
-        for fault in examination.faults
+        for fault in examination.faults[:SHOWN_ROWS]
     ]
     print_table(("fault", "section", "where", "what is wrong"), faults, empty="no faults")
+    _tell_rest(len(examination.faults), "faults")
     if not examination.is_acceptable:
         typer.echo("a receiver refuses it")
     elif faults:
         typer.echo("a receiver takes it all the same")
     else:
         typer.echo("a receiver takes it")
+
+
+def _tell_rest(count: int, what: str) -> None:
+    if count > SHOWN_ROWS:
+        typer.echo(f"and {count - SHOWN_ROWS:,} more {what}; --json prints them all")
