@@ -11,6 +11,7 @@ from tests.api.served import Served
 
 from lanner.api.endpoints import ENDPOINTS
 from lanner.api.server import API_LIMITS
+from lanner.api.tokens import Right
 
 
 async def test_without_a_token_there_is_no_answer_but_health(served: Served) -> None:
@@ -55,6 +56,18 @@ async def test_a_token_allows_what_its_rights_and_queues_say(served: Served, que
     listed = await served.ask("GET", "/v1/tokens")
     assert [token["name"] for token in listed["tokens"]] == ["owner"]
     await served.ask_refused(400, "DELETE", "/v1/tokens", name="owner")
+
+
+async def test_what_is_for_administrators_is_refused_to_all_others(served: Served) -> None:
+    rights = ["send", "receive", "peek"]
+    made = await served.ask("POST", "/v1/tokens", name="shop", rights=rights, queues=["*"])
+    headers = {"authorization": f"Bearer {made['token']}"}
+    administrative = [endpoint for endpoint in ENDPOINTS if endpoint.right is Right.ADMIN]
+    assert {"/v1/srmp/redirections", "/v1/srmp/reset"} <= {endpoint.path for endpoint in administrative}
+    async with httpx.AsyncClient(base_url=served.service.api.url, headers=headers) as http:
+        for endpoint in administrative:
+            answer = await http.request(endpoint.method, endpoint.path)
+            assert answer.status_code == 403, (endpoint.method, endpoint.path)
 
 
 async def test_a_transaction_belongs_to_its_token(served: Served, queue: str) -> None:
