@@ -52,6 +52,10 @@ MAX_BACKLOG_ROWS = 50_000
 """History rows of express messages that may wait for the writer before senders wait with them."""
 
 
+MAX_OUTGOING_QUEUES = 10_000
+"""Peers can make them, with the queues that they want receipts in."""
+
+
 class MessageCache:
     """The messages that were sent last, so that receiving them soon needs no read."""
 
@@ -210,6 +214,12 @@ class Core:
             raise UnsupportedOperationError(f"{parsed} cannot be resolved: no directory is configured")
         if isinstance(parsed, MultipleName):
             raise UnsupportedOperationError(f"{parsed} names several queues where one is needed")
+        if self.queues.outgoing_count >= MAX_OUTGOING_QUEUES:
+            raise QuotaExceededError(
+                f"there are {MAX_OUTGOING_QUEUES:,} outgoing queues already",
+                of_queue=False,
+                hint="delete those that lead nowhere",
+            )
         now = self.clock.time()
         record = QueueRecord(identifier=uuid4(), created=now, modified=now)
         outgoing = OutgoingQueue(self.queues.next_id(), parsed, record)

@@ -55,6 +55,7 @@ class QueueTable:
         """Names that were used lately: applications use few, and each of them with every message."""
         self.http_ports: set[int] = set()
         """Where this manager listens for HTTP: another port is somebody else's."""
+        self.outgoing_count = 0
         self._next_id = 1
         self._next_number = 1
 
@@ -66,6 +67,7 @@ class QueueTable:
     def add(self, queue: Queue) -> None:
         """Make a queue known by all its names."""
         self._by_id[queue.id] = queue
+        self.outgoing_count += queue.kind is QueueKind.OUTGOING
         self._by_key[queue.key] = queue
         if queue.kind is QueueKind.PUBLIC:
             self._by_identifier[queue.record.identifier] = queue
@@ -77,6 +79,7 @@ class QueueTable:
     def remove(self, queue: Queue) -> None:
         """Forget a queue."""
         del self._by_id[queue.id]
+        self.outgoing_count -= queue.kind is QueueKind.OUTGOING
         if self._by_key[queue.key] is queue:
             del self._by_key[queue.key]
         self._by_identifier.pop(queue.record.identifier, None)

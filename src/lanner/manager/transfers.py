@@ -13,6 +13,7 @@ from dataclasses import replace
 from lanner.manager.clock import Clock
 from lanner.manager.core import Core
 from lanner.manager.delivery import Delivery
+from lanner.manager.events import QueueDeleted
 from lanner.manager.numbering import Numbering
 from lanner.manager.opening import check_access
 from lanner.manager.positions import TRANSACTIONAL, Position, PositionState
@@ -209,6 +210,22 @@ class Transfers:
         changes = Changes()
         self._numbering.reset(changes, queue, first)
         await self.finish(changes)
+
+    def forget_idle(self, queue: OutgoingQueue, changes: Changes) -> bool:
+        """Let an outgoing queue go that nothing is in and nobody uses; says whether it went.
+
+        The next message to its destination makes a new one.
+        """
+        is_used = queue.messages or queue.messages.bytes or queue.handles or queue.stream.pending
+        if is_used or queue.is_on_hold or queue.is_deleted or not self._core.is_running:
+            return False
+        queue.is_deleted = True
+        self._core.queues.remove(queue)
+        if queue.is_stored:
+            changes.queue_deletes.append((queue.id,))
+        self._core.store.submit(changes)
+        self._core.events.publish(QueueDeleted(queue))
+        return True
 
     def set_state(self, queue: OutgoingQueue, state: OutgoingState) -> None:
         """Tell how a queue stands with its destination. A paused one stays paused."""

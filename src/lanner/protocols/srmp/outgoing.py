@@ -12,6 +12,7 @@ connected     5xx, time-out, or lost   inactive      what was not answered is se
               while something is sent                (3.1.7.2.5); retransmission timer
 connected     lost after an answer     disconnected  and on at once: some servers close connections
 connected     idle                     disconnected  session cleanup timer (3.1.6.4)
+disconnected  idle and empty           gone          likewise: the next message makes a new queue
 inactive      retransmission timer     disconnected  and on, if there are messages (3.1.6.1)
 any           pause                    on hold       close; nothing is sent (3.1.7.4)
 on hold       resume                   disconnected  and on, if there are messages (3.1.7.5)
@@ -127,6 +128,7 @@ class OutgoingSession:
         self._is_stopped = False
         self._concluding: dict[int, asyncio.Event] = {}
         """Messages that a final receipt is about to let go."""
+        self._is_resetting = False
         self._rewinds = 0
         """How often messages were given their places back: what was taken before is not next any more."""
         progress = progress or StreamProgress()
@@ -142,6 +144,7 @@ class OutgoingSession:
         self._must_resend = False
         queue.served_by = "SRMP"
         self._set_state(OutgoingState.DISCONNECTED)
+        self._deadlines.set(self._clean_up, self._settings.cleanup)
 
     @property
     def stream(self) -> int:
@@ -157,7 +160,7 @@ class OutgoingSession:
     def wake(self) -> None:
         """There may be something to send."""
         state = self.queue.state
-        if self._is_pumping or self._is_stopped or not self._services.is_online():
+        if self._is_pumping or self._is_stopped or self._is_resetting or not self._services.is_online():
             return
         if state in (OutgoingState.ON_HOLD, OutgoingState.INACTIVE):
             return
@@ -214,7 +217,7 @@ class OutgoingSession:
 
     def _may_send(self) -> bool:
         is_held = self.queue.state in (OutgoingState.ON_HOLD, OutgoingState.INACTIVE)
-        return not (is_held or self._is_stopped) and self._services.is_online()
+        return not (is_held or self._is_stopped or self._is_resetting) and self._services.is_online()
 
     async def _send_all(self, positions: list[Position]) -> bool:
         """Send messages that were taken; those that are not sent get their places back."""
@@ -226,9 +229,10 @@ class OutgoingSession:
                 self._rewinds += 1  # one of them is gone: the others are taken once more
             # Whatever is waited for, something that comes before these may have been given back meanwhile.
             while unsent and await self._connect() and rewinds == self._rewinds:
-                if not await self._send(unsent[0], messages.popleft(), rewinds):
-                    break
+                if not await self._send(unsent[0], messages[0], rewinds):
+                    continue
                 unsent.popleft()
+                messages.popleft()
                 if not self._has_room():
                     break
         except LannerError as error:
@@ -278,7 +282,7 @@ class OutgoingSession:
         place = self._transfers.place_of(self.queue, message)
         if place.stream != self._stream:
             self._stream, self._acknowledged, self._tail = place.stream, 0, 0
-        if self._tail == 0 and place.number != 1:
+        if self._tail == 0 and place.number > 1:
             # The first message is gone, and no receiver takes a stream without it (3.1.5.1.6.3): what is left
             # becomes a stream of its own. Receivers know by their identifiers what may have arrived already.
             await self._begin_anew(place.number)
@@ -368,7 +372,6 @@ class OutgoingSession:
 
     def _hang_up(self) -> None:
         self._deadlines.clear(self._time_out)
-        self._deadlines.clear(self._clean_up)
         if self._link is not None:
             self._link.close()
             self._link = None
@@ -404,11 +407,17 @@ class OutgoingSession:
 
     def _clean_up(self) -> None:
         """Session Cleanup Timer (3.1.6.4)."""
-        if self._sent:
+        is_at_rest = self.queue.state in (OutgoingState.CONNECTED, OutgoingState.DISCONNECTED)
+        if self._sent or self._is_pumping or not is_at_rest:
             self._deadlines.set(self._clean_up, self._settings.cleanup)
             return
         self._hang_up()
         self._set_state(OutgoingState.DISCONNECTED)
+        self._deadlines.set(self._clean_up, self._settings.cleanup)
+        if self.is_idle:
+            changes = Changes()
+            changes.state_deletes.append((SCOPE, str(self.queue.id)))
+            self._transfers.forget_idle(self.queue, changes)
 
     # Answers.
 
@@ -578,6 +587,7 @@ class OutgoingSession:
         for position, message, number in arrived:
             self._settle_acknowledged(changes, position, message, number)
         await self._transfers.finish(changes)
+        self._show()
 
     def _settle_acknowledged(
         self, changes: Changes, position: Position, message: Message, number: int
@@ -681,6 +691,16 @@ class OutgoingSession:
 
     async def reset(self) -> int:
         """Begin a new stream with what waits, because an administrator says so."""
+        self._is_resetting = True  # nothing is sent in between
+        try:
+            count = await self._reset()
+        finally:
+            self._is_resetting = False
+        self._set_state(OutgoingState.DISCONNECTED)
+        self.wake()
+        return count
+
+    async def _reset(self) -> int:
         self._hang_up()
         self._deadlines.clear(self._resend)
         waiting = [position for _, position in sorted(self._waiting.items())]
@@ -694,8 +714,6 @@ class OutgoingSession:
                 first, count = first or place.number, count + 1
         if first:
             await self._begin_anew(first)
-        self._set_state(OutgoingState.DISCONNECTED)
-        self.wake()
         return count
 
     # What is shown.
