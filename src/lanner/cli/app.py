@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from lanner import __version__
-from lanner.cli import config, dead_letters, history, maintenance, messages, queues, serve, srmp, tokens, why
+from lanner.cli import (
+    config,
+    dead_letters,
+    discover,
+    history,
+    maintenance,
+    messages,
+    queues,
+    serve,
+    srmp,
+    tokens,
+    why,
+)
 
 __all__ = ["app"]
 
@@ -30,6 +42,7 @@ app.command("why")(why.why)
 app.add_typer(history.app, name="history")
 app.add_typer(tokens.app, name="token")
 app.add_typer(srmp.app, name="srmp")
+app.command("discover")(discover.discover)
 app.command("status")(maintenance.status)
 app.command("backup")(maintenance.backup)
 app.command("compact")(maintenance.compact)

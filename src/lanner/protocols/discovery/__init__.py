@@ -1,0 +1,1 @@
+"""Directory service discovery over UDP (MS-MQSD): who offers the directory on our networks."""
