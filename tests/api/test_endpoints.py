@@ -354,3 +354,10 @@ async def test_without_pyarrow_the_answer_says_what_is_missing(
     monkeypatch.delitem(sys.modules, "lanner.store.arrow", raising=False)
     refused = await served.ask_refused(400, "GET", "/v1/history", format="arrow")
     assert "lanner[arrow]" in refused["hint"]
+
+
+async def test_the_history_has_what_was_just_sent(served: Served, queue: str) -> None:
+    for number in range(1, 20):
+        await served.ask("POST", "/v1/messages/send", queue=queue, messages=[{"body": "eA=="}])
+        status = await served.ask("GET", "/v1/history/status")
+        assert status["last_lsn"] == number

@@ -52,6 +52,7 @@ class Why:
 
     async def message(self, message_id: MessageId) -> Explanation:
         """Explain one message."""
+        await self._core.store.flush()
         rows = await self._core.store.history.of_message(str(message_id))
         subject = f"message {message_id}"
         if not rows:

@@ -130,6 +130,11 @@ class Store:
             # The others of the group raise the same error: each with a traceback of its own.
             raise changes.error.with_traceback(None)
 
+    async def flush(self) -> None:
+        """Wait until everything that was submitted so far is written: history of express messages too."""
+        if self.backlog_rows:
+            await self._writer.call(lambda _: None)
+
     # Reading on demand, on a thread of its own.
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:

@@ -30,6 +30,8 @@ _encoder = msgspec.json.Encoder()
 
 async def read(api: Api, caller: Caller, request: HistoryRequest) -> Stream:
     """Read a range of LSNs as JSON lines or as an Arrow stream."""
+    # Whoever has sent something is to find it.
+    await api.manager.store.flush()
     last = api.manager.history.last_lsn if request.last is None else request.last
     if request.format == "arrow":
         # An extra: where it is missing, this says so before the answer begins.
@@ -73,6 +75,7 @@ def _drain(buffer: io.BytesIO) -> bytes:
 async def status(api: Api, caller: Caller, request: In) -> HistoryStatus:
     """Tell how far the history goes and who reads it."""
     history = api.manager.history
+    await api.manager.store.flush()
     return HistoryStatus(
         first_lsn=await history.first_lsn(),
         last_lsn=history.last_lsn,
