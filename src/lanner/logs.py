@@ -46,8 +46,6 @@ def configure_logs(config: LogConfig) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(config.level.upper())
-    # uvicorn tells about every connection; what matters of it is told by us.
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
 def _own_fields(record: logging.LogRecord) -> dict[str, object]:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from lanner.model.errors import StoreDamagedError
 from lanner.model.message import Message
 from lanner.store.codec import ContentRecord, message_from_record
-from lanner.store.rows import insert_rows
 
 __all__ = ["SegmentReader", "SegmentWriter", "sparse_segments"]
 
@@ -30,7 +29,7 @@ CACHED_BYTES = 4 * 1024 * 1024
 SPARSE = 0.5
 """A segment with a smaller part of living content than this is worth rewriting."""
 
-_INSERT_MESSAGE = "INSERT INTO message VALUES"
+_INSERT_MESSAGE = "INSERT INTO message VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
 _INSERT_SEGMENT = "INSERT INTO segment VALUES (?,?)"
 _INSERT_ZEROS = "INSERT INTO segment VALUES (?, zeroblob(?))"
 _DELETE_SEGMENT = "DELETE FROM segment WHERE id = ?"
@@ -66,10 +65,8 @@ class SegmentWriter:
     def insert(self, rows: Sequence[tuple[object, ...]], records: Sequence[ContentRecord]) -> None:
         """Write index rows and their contents."""
         places = self._append(records)
-        insert_rows(
-            self._connection,
-            _INSERT_MESSAGE,
-            [(*row, *place) for row, place in zip(rows, places, strict=True)],
+        self._connection.executemany(
+            _INSERT_MESSAGE, [(*row, *place) for row, place in zip(rows, places, strict=True)]
         )
 
     def delete(self, lookups: Sequence[int]) -> None:

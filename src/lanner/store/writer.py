@@ -21,7 +21,6 @@ from lanner.model.history import HistoryRow
 from lanner.store.changes import Changes, log_fields
 from lanner.store.checkpointer import Checkpointer
 from lanner.store.database import is_about_rows, is_fatal, translate
-from lanner.store.rows import insert_rows
 from lanner.store.segments import SegmentWriter
 
 __all__ = ["GroupStatistics", "Writer"]
@@ -48,7 +47,7 @@ _UPDATE_MESSAGE = "UPDATE message SET queue=?, class=?, expires=?, aborts=? WHER
 _PUT_QUEUE = "INSERT OR REPLACE INTO queue VALUES (?,?,?,?,?,?)"
 _DELETE_QUEUE = "DELETE FROM queue WHERE id=?"
 _PUT_OUTCOME = "INSERT INTO outcome VALUES (?,?,?)"
-_PUT_STATE = "INSERT OR REPLACE INTO state VALUES"
+_PUT_STATE = "INSERT OR REPLACE INTO state VALUES (?,?,?)"
 _DELETE_STATE = "DELETE FROM state WHERE scope=? AND key=?"
 _PUT_META = "INSERT OR REPLACE INTO meta VALUES (?,?)"
 _INSERT_HISTORY = "INSERT INTO history VALUES (?,?,?)"
@@ -247,7 +246,7 @@ class Writer:
         self._segments.delete(_rows(changes.deletes for changes in group))
         many(_PUT_OUTCOME, _rows(changes.outcomes for changes in group))
         put, deleted = _last_states(group)
-        insert_rows(connection, _PUT_STATE, put)
+        many(_PUT_STATE, put)
         many(_DELETE_STATE, deleted)
         many(_PUT_META, _rows(changes.meta for changes in group))
         many(_DELETE_QUEUE, _rows(changes.queue_deletes for changes in group))
