@@ -64,6 +64,9 @@ TAKEN_AT_ONCE = 64
 IN_FLIGHT_BYTES = 2 * 1024 * 1024
 """Bytes on their way before no more is sent, one message apart: they are all in memory."""
 
+SLOWEST_LINK = 32 * 1024
+"""Bytes a second that any network carries: an answer is waited for from when the message can be there."""
+
 RECEIPT_CHUNK = 1_000
 """Messages that one set of changes lets go when a receipt covers many."""
 
@@ -270,7 +273,7 @@ class OutgoingSession:
         if place is not None:
             self._tail = place.number
         if not self._deadlines.is_set(self._time_out):
-            self._deadlines.set(self._time_out, self._settings.response_timeout)
+            self._deadlines.set(self._time_out, self._patience())
         return True
 
     def _is_gone(self, position: Position) -> bool:
@@ -398,12 +401,14 @@ class OutgoingSession:
         self._await_receipts()
         self.wake()
 
+    def _patience(self) -> float:
+        """Seconds in which the oldest message that was sent has to be answered."""
+        return self._settings.response_timeout + self._sent[0].size // SLOWEST_LINK
+
     def _time_out(self) -> None:
         if self._sent:
-            self._fail(
-                ConnectionStatus.UNKNOWN_FAILURE,
-                f"no answer within {self._settings.response_timeout:g} seconds",
-            )
+            detail = f"no answer within {self._patience():g} seconds"
+            self._fail(ConnectionStatus.UNKNOWN_FAILURE, detail)
 
     def _clean_up(self) -> None:
         """Session Cleanup Timer (3.1.6.4)."""
@@ -445,7 +450,7 @@ class OutgoingSession:
             )
             return
         if self._sent:
-            self._deadlines.set(self._time_out, self._settings.response_timeout)
+            self._deadlines.set(self._time_out, self._patience())
         else:
             self._deadlines.clear(self._time_out)
             if self._must_resend:
