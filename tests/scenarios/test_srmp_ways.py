@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.scenarios.lossy_proxy import CALM, LossyProxy
+from tests.scenarios.lossy_proxy import CALM, LossyProxy, Weather
 from tests.scenarios.srmp_machines import Machine
 
-from lanner.model.message import Acknowledgments, Delivery, Message
+from lanner.model.message import MAX_MESSAGE_SIZE, Acknowledgments, Delivery, Message
 from lanner.protocols.srmp.redirection import Redirection, Redirections
 
 DURABLE = Delivery.RECOVERABLE
@@ -161,3 +162,22 @@ async def test_a_message_is_redirected_to_another_machine(machines: Machines) ->
     await gamma.srmp.redirect(Redirections(inbound=(way,)))
     await alpha.manager.send(gamma.address("old"), Message(label="order", delivery=DURABLE))
     assert (await beta.receive(orders)).label == "order"
+
+
+async def test_a_large_body_takes_longer_than_an_answer_may(tmp_path: Path) -> None:
+    alpha = Machine(tmp_path, "alpha", srmp_response_timeout=0.5)
+    beta = Machine(tmp_path, "beta")
+    slow = Weather(weights=(0, 0, 0, 0, 0, 1), longest_delay=0.1, duplicates=0)
+    proxy = LossyProxy(beta.port, 1, slow)
+    address = f"DIRECT=http://beta:{await proxy.start()}/msmq/private$/large"
+    async with AsyncExitStack() as stack:
+        for machine in (alpha, beta):
+            await machine.start()
+            stack.push_async_callback(machine.stop)
+        stack.push_async_callback(proxy.stop)
+        large = await beta.create("large")
+        began = time.monotonic()
+        await alpha.manager.send(address, Message(body=bytes(MAX_MESSAGE_SIZE), delivery=DURABLE))
+        assert len((await beta.receive(large)).body) == MAX_MESSAGE_SIZE
+        assert time.monotonic() - began > 0.5
+        assert proxy.met["DELAYED"] == 1  # the first attempt was the last
