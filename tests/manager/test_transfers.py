@@ -11,6 +11,7 @@ from tests.manager.conftest import (
     NAME,
     ORDERS,
     SYSTEM_JOURNAL,
+    TRANSACTIONAL_DEAD_LETTER,
     Opener,
     bodies,
     contents,
@@ -34,7 +35,7 @@ from lanner.model.errors import (
 )
 from lanner.model.format_name import DirectName, parse_format_name
 from lanner.model.history import HistoryEvent
-from lanner.model.message import Acknowledgments, Message
+from lanner.model.message import Acknowledgments, Message, TransactionMarks
 from lanner.model.message_id import MessageId
 from lanner.model.queue import OutgoingState, QueueProperties
 from lanner.model.security import EVERYONE, SecurityDescriptor, Token
@@ -107,17 +108,24 @@ async def test_what_is_not_accepted(manager: QueueManager, orders: str) -> None:
     assert manager.total_bytes == 0
 
 
+async def _accept(manager: QueueManager, name: str, message: Message) -> None:
+    changes = Changes()
+    manager.transfers.accept(changes, manager._core.queues.get(name), message, PEER)
+    await manager.transfers.finish(changes)
+
+
 async def test_a_message_of_a_peer_is_neither_journaled_nor_dead_lettered_here(
     manager: QueueManager, orders: str
 ) -> None:
-    changes = Changes()
-    queue = manager._core.queues.get(orders)
-    both = _foreign(positive_journaling=True, negative_journaling=True)
-    manager.transfers.accept(changes, queue, both, PEER)
-    await manager.transfers.finish(changes)
-    await manager.purge_queue(orders)
-    assert await bodies(manager, SYSTEM_JOURNAL) == []
-    assert await bodies(manager, DEAD_LETTER) == []
+    both = {"positive_journaling": True, "negative_journaling": True}
+    await _accept(manager, orders, _foreign(1, **both))
+    strict = (await manager.create_queue(r".\private$\strict", QueueProperties(transactional=True))).path
+    marks = TransactionMarks(stream=1, sequence=1)
+    await _accept(manager, strict, _foreign(2, transaction=marks, **both))
+    for name in (orders, strict):
+        await manager.purge_queue(name)
+    for name in (SYSTEM_JOURNAL, DEAD_LETTER, TRANSACTIONAL_DEAD_LETTER):
+        assert await bodies(manager, name) == []
 
 
 async def test_forward(manager: QueueManager) -> None:
@@ -245,11 +253,12 @@ async def test_places_are_those_of_our_own_stream(manager: QueueManager) -> None
 async def test_a_paused_queue_stays_paused_whatever_a_protocol_says(manager: QueueManager) -> None:
     await manager.send(ELSEWHERE, durable(b"1"))
     queue = _outgoing(manager)
-    manager.transfers.set_state(queue, OutgoingState.CONNECTED)
-    assert queue.state is OutgoingState.CONNECTED
-    await manager.pause_queue(ELSEWHERE)
-    manager.transfers.set_state(queue, OutgoingState.CONNECTED)
-    assert queue.state is OutgoingState.ON_HOLD
+    states = []
+    for _ in range(2):
+        manager.transfers.set_state(queue, OutgoingState.CONNECTED)
+        states.append(queue.state)
+        await manager.pause_queue(ELSEWHERE)
+    assert states == [OutgoingState.CONNECTED, OutgoingState.ON_HOLD]
     assert manager.transfers.outgoing() == [queue]
 
 

@@ -350,7 +350,9 @@ class World:
             self.remove(held)
             return
         wanted = held.message.dead_letter_queue
-        if wanted not in self.boxes or self.boxes[wanted] is held.box:
+        own = self.boxes.get(wanted)
+        is_fit = own is not None and (own.properties.transactional or not held.transactional)
+        if own is held.box or not is_fit:
             wanted = TRANSACTIONAL_DEAD_LETTER if held.transactional else DEAD_LETTER
         held.message_class = reason.value
         self.put(held, self.boxes[wanted], expires=None)

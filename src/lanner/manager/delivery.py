@@ -25,7 +25,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from lanner.manager.acknowledgments import make_acknowledgment
+from lanner.manager.acknowledgments import Acknowledging
 from lanner.manager.core import Core
 from lanner.manager.events import MessageAvailable, MessageDeleted, OutgoingMessages
 from lanner.manager.expiry import Expiry, expiry_in, expiry_reason
@@ -36,7 +36,7 @@ from lanner.model.codes import MessageClass, describe_class
 from lanner.model.errors import LannerError
 from lanner.model.history import HistoryEvent
 from lanner.model.log_fields import LogFields, about
-from lanner.model.message import INFINITE, Message, OrderReceipt
+from lanner.model.message import INFINITE, Message
 from lanner.model.message import Delivery as Guarantee
 from lanner.model.message_id import MessageId
 from lanner.model.queue import QueueKind
@@ -53,9 +53,6 @@ TRANSACTIONAL_DEAD_LETTER = r".\system$;deadxact"
 
 POISON = "poison"
 
-ORDER_ACK_LABEL = "QM Ordering Ack"
-"""The label of every message that acknowledges a stream (MC-MQSRM 2.2.4.1)."""
-
 DROP_CHUNK = 500
 """Messages dropped by one set of changes when many go at once: their bodies are in memory meanwhile."""
 
@@ -68,6 +65,7 @@ class Delivery:
     def __init__(self, core: Core) -> None:
         self._core = core
         self.expiry = Expiry(core.clock, self._expire)
+        self.acknowledging = Acknowledging(core, self.send_report)
 
     # In.
 
@@ -122,7 +120,7 @@ class Delivery:
             if message.positive_journaling and message.source_machine == self._core.machine_id:
                 self._keep_copy(changes, message)
             if message.acknowledgments and message.administration_queue:
-                self.acknowledge(changes, message, MessageClass.ACK_REACH_QUEUE)
+                self.acknowledging.acknowledge(changes, message, MessageClass.ACK_REACH_QUEUE)
 
     def put(
         self,
@@ -211,9 +209,9 @@ class Delivery:
             else:
                 self._keep(changes, position, message, journal, HistoryEvent.JOURNALED)
             if position.flags & _ACKNOWLEDGMENTS and not self._has_ended(position, message):
-                self._acknowledge_receive(changes, queue, message)
+                self.acknowledging.received(changes, queue, message)
             if message.transaction is not None:
-                self._acknowledge_finally(changes, queue, message, MessageClass.ACK_RECEIVE)
+                self.acknowledging.finally_(changes, queue, message, MessageClass.ACK_RECEIVE)
         self._delete(changes, gone, MessageClass.ACK_RECEIVE)
 
     def hand_over(
@@ -229,8 +227,14 @@ class Delivery:
 
         Positive source journaling keeps it (MC-MQSRM 3.1.5.2.2).
         """
-        self._record(
-            changes, event, position.queue, message, message_class=reason.value, peer=peer, size=position.size
+        self.record(
+            changes,
+            event,
+            position.queue.name,
+            message,
+            message_class=reason.value,
+            peer=peer,
+            size=position.size,
         )
         if message.positive_journaling and message.source_machine == self._core.machine_id:
             journal = self._core.queues.get(SYSTEM_JOURNAL)
@@ -246,15 +250,22 @@ class Delivery:
         message: Message,
         *,
         reason: str | None = None,
-        peer: str | None = None,
+        transaction_id: str | None = None,
         message_class: int | None = None,
+        peer: str | None = None,
+        size: int | None = None,
     ) -> None:
-        """Write down what happened to a message that is, or is not, in a queue."""
+        """Write down what happened to a message that is, or is not, in a queue.
+
+        ``size`` is for a message that was read without its body.
+        """
         if message_class is None:
             message_class = message.message_class
+        if size is None:
+            size = message.size
         now = self._core.clock.time()
         changes.history.append(
-            history_row(now, event, queue, message, message.size, message_class, reason, peer)
+            history_row(now, event, queue, message, size, message_class, reason, peer, transaction_id)
         )
 
     def drop(
@@ -272,10 +283,10 @@ class Delivery:
         """The message goes without having been received. ``tell`` is whether the sender does not know yet."""
         queue = position.queue
         words = detail or describe_class(reason)
-        self._record(
+        self.record(
             changes,
             event,
-            queue,
+            queue.name,
             message,
             reason=words,
             message_class=reason.value,
@@ -286,9 +297,9 @@ class Delivery:
             self._delete(changes, [position], reason)
             return
         if message.transaction is not None:
-            self._acknowledge_finally(changes, queue, message, reason)
+            self.acknowledging.finally_(changes, queue, message, reason)
         if tell and position.flags & _ACKNOWLEDGMENTS:
-            self.acknowledge(changes, message, reason)
+            self.acknowledging.acknowledge(changes, message, reason)
         if message.negative_journaling and message.source_machine == self._core.machine_id:
             dead_letters = self._dead_letter_queue(message, queue)
             self._keep(changes, position, message, dead_letters, HistoryEvent.DEAD_LETTERED, reason)
@@ -307,10 +318,10 @@ class Delivery:
     ) -> None:
         """Put the message into another queue of this machine."""
         came_from = position.queue.name
-        self._record(
+        self.record(
             changes,
             HistoryEvent.MOVED,
-            target,
+            target.name,
             message,
             reason=reason or f"from {came_from}",
             transaction_id=transaction_id,
@@ -327,10 +338,10 @@ class Delivery:
             return
         position.aborts += 1
         changes.on_failed.append(partial(self._uncount_abort, position))
-        self._record(
+        self.record(
             changes,
             HistoryEvent.RETURNED,
-            queue,
+            queue.name,
             message,
             reason=f"receive number {position.aborts} was aborted",
             transaction_id=transaction_id,
@@ -370,7 +381,7 @@ class Delivery:
             # It went into the queue's journal, and somebody may have taken it from there meanwhile.
             if position.state is PositionState.AVAILABLE:
                 position.queue.messages.lock(position)
-                self._record(changes, HistoryEvent.RETURNED, queue, message, reason=reason)
+                self.record(changes, HistoryEvent.RETURNED, queue.name, message, reason=reason)
                 self._relocate(changes, position, queue, expires=expires)
             return
         self._core.count_in(queue, position.size)
@@ -434,81 +445,13 @@ class Delivery:
             self.drop(changes, position, message, event, reason or expiry_reason(position.queue))
         await self._core.finish(changes)
 
-    # Acknowledgments.
+    # What is told to others.
 
-    def acknowledge(self, changes: Changes, message: Message, reason: MessageClass) -> None:
-        """Send Administration Acknowledgment (MS-MQQB 3.1.7.15), if the sender asked for this one."""
-        if not message.administration_queue or not message.acknowledgments.wants(reason):
-            return
-        name = message.administration_queue
-        try:
-            queue = self._core.target(name)
-            name = queue.name
-            if queue.properties.transactional or queue.is_read_only or queue.kind is QueueKind.SUBQUEUE:
-                raise LannerError(f"{queue.name} cannot be an administration queue")
-            made = make_acknowledgment(message, reason, self._core.machine_id)
-            acknowledgment = self.stamp_all(changes, queue, [made])[0]
-            self._core.charge(queue, acknowledgment.size)
-        except LannerError as error:
-            # The text says to discard it; the operator gets to know.
-            log.warning(
-                "an acknowledgment of %s was discarded: %s",
-                message.id,
-                error,
-                extra=about(queues=[name], messages=[message.id]),
-            )
-            return
-        self.put(changes, queue, [acknowledgment], [acknowledgment.size], HistoryEvent.SENT)
-
-    def _acknowledge_finally(
-        self, changes: Changes, queue: Queue, message: Message, reason: MessageClass
-    ) -> None:
-        """Tell the sender of a stream what became of a message that it keeps until then.
-
-        The final stream receipt of MC-MQSRM 3.1.7.3.3; the sender asked for it with its dead-letter mark.
-        """
-        marks = message.transaction
-        assert marks is not None
-        if not (marks.final_ack_required and marks.status_queue) or isinstance(queue, OutgoingQueue):
-            return
-        if queue.is_read_only or message.id is None or message.source_machine is None:
-            return
-        receipt = Message(
-            message_class=reason.value,
-            label=ORDER_ACK_LABEL,
-            correlation_id=message.id,
-            delivery=Guarantee.RECOVERABLE,
-            order_receipt=OrderReceipt(
-                machine=message.source_machine, stream=marks.stream, sequence=marks.sequence
-            ),
-        )
-        self.tell(changes, marks.status_queue, receipt)
-
-    def report_late(self, changes: Changes, queue: Queue, message: Message) -> None:
-        """A message came when its time had run out: say so to whoever asked for negative receipts.
-
-        Over HTTP there is no receipt for that but the one for a message that expired in its queue.
-        """
-        reason = MessageClass.NACK_RECEIVE_TIMEOUT
-        self.acknowledge(changes, message, reason)
-        if message.transaction is not None:
-            self._acknowledge_finally(changes, queue, message, reason)
-
-    def tell(self, changes: Changes, name: str, report: Message) -> None:
-        """Send a report of the manager's own about a message. Where it cannot go, the operator is told."""
-        try:
-            queue = self._core.target(name)
-            stamped = self.stamp_all(changes, queue, [report])[0]
-            self._core.charge(queue, stamped.size)
-        except LannerError as error:
-            log.warning("a report was discarded: %s", error, extra=about(queues=[name], messages=[report.id]))
-            return
+    def send_report(self, changes: Changes, queue: Queue, report: Message) -> None:
+        """Send a message of the manager's own. Raises a LannerError where there is no room for it."""
+        stamped = self.stamp_all(changes, queue, [report])[0]
+        self._core.charge(queue, stamped.size)
         self.put(changes, queue, [stamped], [stamped.size], HistoryEvent.SENT)
-
-    def _acknowledge_receive(self, changes: Changes, queue: Queue, message: Message) -> None:
-        # Whoever takes a message out of an outgoing queue is not the application that it was sent to.
-        if not isinstance(queue, OutgoingQueue):
-            self.acknowledge(changes, message, MessageClass.ACK_RECEIVE)
 
     def _has_ended(self, position: Position, message: Message) -> bool:
         """Whether all has been told and kept: in a journal or dead-letter queue, also an application's."""
@@ -585,15 +528,19 @@ class Delivery:
         """Move a finished message into a journal or dead-letter queue, if that has room."""
         kept_class = reason.value if event is HistoryEvent.DEAD_LETTERED else position.message_class
         if not self._has_room_to_keep(target, position.size):
-            self._record(
-                changes, HistoryEvent.DISCARDED, target, message, reason=f"{target.name} is over its quota"
+            self.record(
+                changes,
+                HistoryEvent.DISCARDED,
+                target.name,
+                message,
+                reason=f"{target.name} is over its quota",
             )
             self._delete(changes, [position], reason)
             return
-        self._record(
+        self.record(
             changes,
             event,
-            target,
+            target.name,
             message,
             reason=describe_class(reason),
             message_class=kept_class,
@@ -605,8 +552,8 @@ class Delivery:
         """Positive source journaling: a second copy with a place of its own."""
         journal = self._core.queues.get(SYSTEM_JOURNAL)
         if not self._has_room_to_keep(journal, message.size):
-            self._record(
-                changes, HistoryEvent.DISCARDED, journal, message, reason="the journal is over its quota"
+            self.record(
+                changes, HistoryEvent.DISCARDED, journal.name, message, reason="the journal is over its quota"
             )
             return
         size = message.size
@@ -627,8 +574,7 @@ class Delivery:
                 queue = self._core.queues.find(message.dead_letter_queue)
             except LannerError:
                 queue = None
-            is_own = queue is not None and not queue.is_read_only and not isinstance(queue, OutgoingQueue)
-            if queue is not None and is_own and queue is not comes_from:
+            if queue is not None and queue is not comes_from and _can_keep(queue, message):
                 return queue
             log.warning(
                 "%s cannot be the dead-letter queue of %s",
@@ -714,36 +660,12 @@ class Delivery:
         self._core.drop_idle_subqueue(source)
         self._announce(target, position)
 
-    def _record(
-        self,
-        changes: Changes,
-        event: HistoryEvent,
-        queue: Queue,
-        message: Message,
-        *,
-        reason: str | None = None,
-        transaction_id: str | None = None,
-        message_class: int | None = None,
-        peer: str | None = None,
-        size: int | None = None,
-    ) -> None:
-        """``size`` is for a message that was read without its body."""
-        if message_class is None:
-            message_class = message.message_class
-        now = self._core.clock.time()
-        changes.history.append(
-            history_row(
-                now,
-                event,
-                queue.name,
-                message,
-                message.size if size is None else size,
-                message_class,
-                reason,
-                peer,
-                transaction_id,
-            )
-        )
+
+def _can_keep(queue: Queue, message: Message) -> bool:
+    """Whether a queue can be an application's dead-letter queue (MC-MQSRM 3.1.5.2.1.2)."""
+    if queue.is_read_only or isinstance(queue, OutgoingQueue):
+        return False
+    return queue.properties.transactional or not message.is_transactional
 
 
 def _about(positions: list[Position]) -> LogFields:

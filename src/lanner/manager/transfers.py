@@ -123,11 +123,11 @@ class Transfers:
 
     def tell(self, changes: Changes, name: str, report: Message) -> None:
         """Send a report of the manager's own, such as a receipt."""
-        self._delivery.tell(changes, name, report)
+        self._delivery.acknowledging.tell(changes, name, report)
 
     def report_expired(self, changes: Changes, queue: Queue, message: Message) -> None:
         """Tell the sender of a message that came too late, if it wants to know."""
-        self._delivery.report_late(changes, queue, message)
+        self._delivery.acknowledging.late(changes, queue, message)
 
     # Going out.
 
