@@ -113,7 +113,7 @@ class Outbound:
         events = self.manager.events
         self._progress = await self.manager.transfers.state(SCOPE)
         events.subscribe(QueueCreated, lambda event: self._serve(event.queue))
-        events.subscribe(QueueDeleted, lambda event: event.queue is self.queue and self.session.stop())
+        events.subscribe(QueueDeleted, self._forget)
         events.subscribe(OutgoingMessages, lambda _: self.session.wake())
         events.subscribe(OutgoingQueuePaused, lambda _: self.session.pause())
         events.subscribe(OutgoingQueueResumed, lambda _: self.session.resume())
@@ -125,6 +125,10 @@ class Outbound:
         self._serve(known or self.manager._core.target(FAR))
         self.session.wake()
         await self.settle()
+
+    def _forget(self, event: QueueDeleted) -> None:
+        if event.queue is self.queue:
+            self.session.stop()
 
     def _serve(self, queue: Queue) -> None:
         if not isinstance(queue, OutgoingQueue) or (getattr(self, "session", None) and queue is self.queue):

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from tests.manager.conftest import bodies, full_disk, let_run, settle, started, stuck_writer, until
 from tests.protocols.srmp.conftest import PEER, Inbound, Opener, inbound_of
-from tests.protocols.srmp.envelopes import NOW, asking, changed, message, streamed
+from tests.protocols.srmp.envelopes import NOW, STREAM, asking, changed, message, place, streamed
 
 from lanner.manager import ManualClock
 from lanner.model.queue import QueueProperties
@@ -154,12 +154,9 @@ async def test_a_message_of_a_new_stream_that_came_in_an_old_one_is_known(inboun
     """A sender that begins its stream anew sends again what may have arrived."""
     for number in (1, 2):
         assert (await inbound.post(streamed(number))).status == 200
-    old, new = streamed(2), streamed(1, stream=streamed(1).envelope.stream.stream_id.number + 1)
-    again = changed(old, stream=new.envelope.stream)
+    again = changed(streamed(2), stream=place(1, stream=STREAM + 1))
     assert (await inbound.post(again)).status == 200
-    following = changed(
-        streamed(3), stream=streamed(2, stream=new.envelope.stream.stream_id.number).envelope.stream
-    )
+    following = changed(streamed(3), stream=place(2, stream=STREAM + 1))
     assert (await inbound.post(following)).status == 200
     assert await bodies(inbound.manager, STREAMED) == [b"1", b"2", b"3"]
     assert len(await inbound.told("duplicate")) == 1
