@@ -7,7 +7,16 @@ import sys
 
 from bench.peers import PeerMissingError
 
-BENCHMARKS = ("durable_send", "group_commit", "queue_depth", "api_send", "long_poll", "srmp", "srmp_memory")
+BENCHMARKS = (
+    "durable_send",
+    "group_commit",
+    "queue_depth",
+    "api_send",
+    "long_poll",
+    "srmp",
+    "srmp_memory",
+    "discovery",
+)
 
 
 def main(names: list[str]) -> int:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from lanner.model.errors import ListenError
+from lanner.protocols.discovery.flood_filter import FloodWatch
 from lanner.protocols.discovery.incidents import Incidents
 from lanner.protocols.discovery.interfaces import networks_at
 from lanner.protocols.discovery.server import Reply, ServerSession
@@ -40,6 +41,9 @@ class Listener:
         self._rejections = rejections
         self._on_terminated = on_terminated
         self._failures = Incidents(log, logging.WARNING, "the network failed")
+        self._flooding = Incidents(log, logging.WARNING, "a flood is dropped for a while")
+        self._floods = FloodWatch()
+        self._filter_timer: asyncio.TimerHandle | None = None
         self._sockets: list[DatagramSocket] = []
         self._loop = asyncio.get_running_loop()
 
@@ -52,6 +56,8 @@ class Listener:
         """Close them."""
         self.session.stop()
         self._close()
+        if self._filter_timer is not None:
+            self._filter_timer.cancel()
 
     def _open(self) -> None:
         self._close()
@@ -69,6 +75,8 @@ class Listener:
                 hint="another program has the port, or the address is not of this machine: choose another",
             ) from error
         self.session.opened()
+        if self._floods.blocked:
+            self._filter()
 
     def _open_each(self) -> None:
         """Listen on some interfaces alone: each has a socket for its address and one for its broadcasts."""
@@ -110,11 +118,11 @@ class Listener:
         address, port = sender
         if port == 0 or address == EVERYWHERE:
             # Nothing can be sent there; trying it would only have us reopen the socket.
-            self._rejections.note("its sender has no address", address, now)
+            self._discard("its sender has no address", address, now)
             return
         answer = self.session.receive(packet, address, now)
         if not isinstance(answer, Reply):
-            self._rejections.note(answer.reason, address, now)
+            self._discard(answer.reason, address, now)
             return
         try:
             answering.send(answer.packet, sender)
@@ -122,6 +130,23 @@ class Listener:
             self._fail(error, address)
         else:
             self.answered += 1
+
+    def _discard(self, reason: str, address: str, now: float) -> None:
+        self._rejections.note(reason, address, now)
+        if self._floods.note(address, now):
+            self._flooding.note(reason, address, now)
+            self._filter()
+
+    def _filter(self) -> None:
+        """Drop floods before they fill the queue, until their time is over."""
+        until = self._floods.release(self._loop.time())
+        for opened in self._sockets:
+            opened.drop(self._floods.blocked)
+        if self._filter_timer is not None:
+            self._filter_timer.cancel()
+            self._filter_timer = None
+        if until is not None:
+            self._filter_timer = self._loop.call_at(until, self._filter)
 
     def _fail(self, error: OSError, address: str = "receiving") -> None:
         """A network error closes and reopens the socket; where that fails, the server terminates (3.2.5)."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+from lanner.protocols.discovery.flood_filter import attach
 
 __all__ = ["DatagramSocket"]
 
@@ -58,6 +60,12 @@ class DatagramSocket:
         """Send a packet, or lose it where the network takes no more. A network error is an OSError."""
         with contextlib.suppress(BlockingIOError):
             self._socket.sendto(packet, to)
+
+    def drop(self, senders: Iterable[str]) -> None:
+        """Have the kernel drop what these send, and take what everybody else does."""
+        # Without filters, floods are discarded here: more work, and others may find the queue full.
+        with contextlib.suppress(OSError):
+            attach(self._socket, senders)
 
     def close(self) -> None:
         """Hear no more."""
