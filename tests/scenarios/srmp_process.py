@@ -46,13 +46,13 @@ class SrmpProcess:
         self._settings = directory / "lanner.toml"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def configure(self, url: str, names: str = "") -> None:
-        """``url`` is where others reach it."""
+    def configure(self, url: str, *, network: str = "", srmp: str = "") -> None:
+        """``url`` is where others reach it; the others are more lines of their sections."""
         self._settings.write_text(
             f"[manager]\ndata = '{self.data}'\nname = '{self.name}'\n"
             f"[api]\nport = {self.api_port}\n"
-            f"[network]\nsrmp_port = {self.port}\n{names}\n"
-            f"[srmp]\nurl = '{url}'\n{TIMERS}"
+            f"[network]\nsrmp_port = {self.port}\n{network}\n"
+            f"[srmp]\nurl = '{url}'\n{TIMERS}{srmp}\n"
         )
 
     async def start(self) -> None:
