@@ -24,6 +24,7 @@ from lanner.protocols.srmp.settings import SrmpSettings
 __all__ = [
     "ApiConfig",
     "Config",
+    "DirectoryConfig",
     "LoadedConfig",
     "LogConfig",
     "NetworkConfig",
@@ -97,10 +98,21 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """SRMP over HTTPS, if `srmp.certificate` is set."""
     binary_port: Port = 1801
     """The binary protocol."""
+    discovery: bool = True
+    """Whether to find directory servers, or to be found as one, where there is a directory."""
     discovery_port: Port = 1801
     """Directory discovery (UDP)."""
     rpc_port: Port = 2103
     """Remote management."""
+
+
+class DirectoryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[directory]``: where sites, links, queue managers and public queues are described."""
+
+    file: str = ""
+    """A file that describes the enterprise; empty for none."""
+    file_interval: Annotated[float, Meta(gt=0, le=86_400)] = 2.0
+    """Seconds after which it is looked whether the file has changed."""
 
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -119,6 +131,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     api: ApiConfig = ApiConfig()
     network: NetworkConfig = NetworkConfig()
     srmp: SrmpSettings = SrmpSettings()
+    directory: DirectoryConfig = DirectoryConfig()
     log: LogConfig = LogConfig()
 
     @property

@@ -10,14 +10,20 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Protocol
+from uuid import UUID
 
 from lanner.api.context import Api
 from lanner.api.server import ApiServer
 from lanner.api.tokens import Tokens
 from lanner.config import Config, LoadedConfig
+from lanner.directory.base import Directory, DirectoryError
+from lanner.directory.local import LocalDirectory
 from lanner.logs import configure_logs
 from lanner.manager import QueueManager, SystemClock
+from lanner.manager.events import EnterpriseChanged
+from lanner.manager.manager import default_name
 from lanner.model.errors import LannerError
+from lanner.protocols.discovery.endpoint import DiscoveryEndpoint, Identity
 from lanner.protocols.srmp.endpoint import SrmpEndpoint
 
 __all__ = ["PROTOCOLS", "ADDRESS_NAME", "ProtocolEndpoint", "Service", "run"]
@@ -49,6 +55,60 @@ class ProtocolEndpoint(Protocol):
         """Read again what can change without a restart; says what did."""
 
 
+def _directory(config: Config) -> Directory | None:
+    """The directory that the settings name."""
+    return LocalDirectory(Path(config.directory.file)) if config.directory.file else None
+
+
+async def _identifier(directory: Directory | None, name: str | None) -> UUID | None:
+    """What the directory calls the manager of this name: a new one takes that for its identifier."""
+    if directory is None:
+        return None
+    try:
+        known = (await directory.read()).machine_named(name or default_name())
+    except DirectoryError:
+        return None  # the manager tells, and works with what it knows
+    return known.id if known is not None else None
+
+
+def _discovery(manager: QueueManager, config: Config) -> DiscoveryEndpoint | None:
+    identity = _identity(manager)
+    if identity is None or not config.network.discovery:
+        return None
+    listen = config.network.listen
+    endpoint = DiscoveryEndpoint(
+        identity,
+        interfaces=() if listen in ("0.0.0.0", "::") else (listen,),  # noqa: S104 - compared, not bound
+        port=config.network.discovery_port,
+    )
+
+    def adopt(_: EnterpriseChanged) -> None:
+        changed = _identity(manager)
+        if changed is not None:
+            endpoint.adopt(changed)
+
+    manager.events.subscribe(EnterpriseChanged, adopt)
+    return endpoint
+
+
+def _identity(manager: QueueManager) -> Identity | None:
+    """Who we are in the enterprise, for discovery; nobody, where the directory does not know us."""
+    known, own = manager.enterprise.map, manager.enterprise.machine
+    if known is None or own is None:
+        return None
+    servers = tuple(
+        machine.name for machine in known.machines if machine.directory_server and machine is not own
+    )
+    return Identity(
+        known.enterprise.id,
+        own.name,
+        own.sites,
+        own.directory_server,
+        own.networks or tuple(network.id for network in known.networks),
+        servers,
+    )
+
+
 def _srmp(manager: QueueManager, config: Config) -> SrmpEndpoint | None:
     if not config.srmp.enabled:
         return None
@@ -63,7 +123,7 @@ def _srmp(manager: QueueManager, config: Config) -> SrmpEndpoint | None:
     )
 
 
-PROTOCOLS: list[Callable[[QueueManager, Config], ProtocolEndpoint | None]] = [_srmp]
+PROTOCOLS: list[Callable[[QueueManager, Config], ProtocolEndpoint | None]] = [_srmp, _discovery]
 """A protocol registers itself here: what makes its endpoint, or nothing where settings turn it off."""
 
 
@@ -94,8 +154,15 @@ class Service:
             raise
 
     async def _start(self, config: Config, data: Path) -> list[str]:
+        directory = _directory(config)
+        name = config.manager.name or None
         self.manager = await QueueManager.open(
-            data, name=config.manager.name or None, settings=config.manager.settings()
+            data,
+            name=name,
+            identifier=await _identifier(directory, name),
+            settings=config.manager.settings(),
+            enterprise=directory,
+            enterprise_interval=config.directory.file_interval,
         )
         self._stack.push_async_callback(self.manager.close)
         self._tokens = Tokens.open(data)
@@ -116,6 +183,8 @@ class Service:
                 self._stack.push_async_callback(endpoint.stop)
                 if isinstance(endpoint, SrmpEndpoint):
                     api.srmp = endpoint  # now that it knows what was redirected before
+                elif isinstance(endpoint, DiscoveryEndpoint):
+                    api.discovery = endpoint
         return started
 
     def reload(self, loaded: LoadedConfig) -> list[str]:
@@ -131,7 +200,7 @@ class Service:
         said.append("tokens read again")
         for endpoint in self.protocols:
             said.extend(endpoint.reload())
-        for section in ("manager", "api", "network", "srmp"):
+        for section in ("manager", "api", "network", "srmp", "directory"):
             if getattr(loaded.config, section) != getattr(self.config, section):
                 said.append(f"changes in [{section}] take effect at the next start")
         self._loaded = loaded

@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
 from lanner.api.leases import Leases
 from lanner.api.tokens import Caller, Right, Tokens
 from lanner.manager import Clock, QueueManager
+from lanner.protocols.discovery.endpoint import DiscoveryEndpoint
 from lanner.protocols.srmp.endpoint import SrmpEndpoint
 from lanner.schema.base import In
 
@@ -29,10 +31,18 @@ class Api:
     lease: float
     srmp: SrmpEndpoint | None = None
     """SRMP, where it is spoken."""
+    discovery: DiscoveryEndpoint | None = None
+    """Discovery, where there is a directory."""
     leases: Leases = field(init=False)
 
     def __post_init__(self) -> None:
         self.leases = Leases(self.manager, self.clock)
+
+    def found_by_discovery(self) -> tuple[tuple[str, ...], tuple[UUID, ...]]:
+        """Directory servers and connected networks that are known."""
+        if self.discovery is None:
+            return (), ()
+        return self.discovery.directory_server_list, self.discovery.connected_network_identifier_list
 
     def check(self, caller: Caller, right: Right, queue: str) -> None:
         """Refuse what a token does not allow on a queue, whichever of its names is used."""

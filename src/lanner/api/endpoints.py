@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from lanner.api.context import Endpoint
-from lanner.api.handlers import dead_letters, history, manager, messages, queues, srmp, transactions
+from lanner.api.handlers import (
+    dead_letters,
+    directory,
+    history,
+    manager,
+    messages,
+    queues,
+    srmp,
+    transactions,
+)
 from lanner.api.tokens import Right
 from lanner.schema.base import DoneAnswer, In
 from lanner.schema.dead_letters import (
@@ -16,6 +25,7 @@ from lanner.schema.dead_letters import (
     WhyAnswer,
     WhyRequest,
 )
+from lanner.schema.directory import DirectoryAnswer
 from lanner.schema.history import (
     ConfirmRequest,
     HistoryRequest,
@@ -162,6 +172,8 @@ ENDPOINTS = (
     Endpoint(
         "GET", "/v1/history", "Read the history", history.read, HistoryRequest, history.JSON_LINES, ADMIN
     ),
+    Endpoint("GET", "/v1/directory", "The enterprise", directory.show, In, DirectoryAnswer, ADMIN),
+    Endpoint("POST", "/v1/directory/refresh", "Read it now", directory.refresh, In, DirectoryAnswer, ADMIN),
     Endpoint("GET", "/v1/history/status", "How far it goes", history.status, In, HistoryStatus, ADMIN),
     Endpoint("POST", "/v1/history/readers", "Register", history.register, ReaderRequest, ReaderOut, ADMIN),
     Endpoint("POST", "/v1/history/confirm", "Confirm", history.confirm, ConfirmRequest, ReaderOut, ADMIN),

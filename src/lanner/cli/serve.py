@@ -22,6 +22,9 @@ def serve(
     ] = None,
     data: Annotated[str | None, typer.Option(help="The data directory.")] = None,
     name: Annotated[str | None, typer.Option(help="The computer name of a new manager.")] = None,
+    enterprise: Annotated[
+        str | None, typer.Option(help="A file that describes the enterprise: sites, links, managers.")
+    ] = None,
     listen: Annotated[str | None, typer.Option(help="The address that protocols listen on.")] = None,
     srmp_port: Annotated[int | None, typer.Option(help="SRMP over HTTP.")] = None,
     srmp_https_port: Annotated[
@@ -42,6 +45,7 @@ def serve(
     flags = {
         "manager.data": data,
         "manager.name": name,
+        "directory.file": enterprise,
         "network.listen": listen,
         "network.srmp_port": srmp_port,
         "network.srmp_https_port": srmp_https_port,

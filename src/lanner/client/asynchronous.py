@@ -26,6 +26,7 @@ from lanner.schema.dead_letters import (
     WhyAnswer,
     WhyRequest,
 )
+from lanner.schema.directory import DirectoryAnswer
 from lanner.schema.history import (
     ConfirmRequest,
     HistoryRequest,
@@ -392,6 +393,12 @@ class AsyncClient:
         await self._transport.call("DELETE", "/v1/history/readers", ReaderRequest(name=name), DoneAnswer)
 
     # The manager.
+
+    async def directory(self, *, refresh: bool = False) -> DirectoryAnswer:
+        """What the manager knows of its enterprise, read anew if that is wanted."""
+        if refresh:
+            return await self._transport.call("POST", "/v1/directory/refresh", In(), DirectoryAnswer)
+        return await self._transport.call("GET", "/v1/directory", In(), DirectoryAnswer, repeatable=True)
 
     async def status(self) -> StatusAnswer:
         """Tell how the manager is."""

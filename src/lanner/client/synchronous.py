@@ -14,6 +14,7 @@ from lanner.client.address import Address, find_address
 from lanner.client.asynchronous import PATIENCE, AsyncClient, AsyncTransaction
 from lanner.model.history import HistoryRow
 from lanner.schema.dead_letters import DeadLetterOut, ReplayedOut, WhyAnswer
+from lanner.schema.directory import DirectoryAnswer
 from lanner.schema.history import HistoryStatus, ReaderOut
 from lanner.schema.manager import BackupAnswer, CompactAnswer, StatusAnswer, TokenOut
 from lanner.schema.messages import MessageIn, MessageOut, SendAnswer
@@ -241,6 +242,10 @@ class Client:
         return self.run(self._client.reset_stream(queue))
 
     # History.
+
+    def directory(self, *, refresh: bool = False) -> DirectoryAnswer:
+        """What the manager knows of its enterprise, read anew if that is wanted."""
+        return self.run(self._client.directory(refresh=refresh))
 
     def history_status(self) -> HistoryStatus:
         """Tell how far the history goes."""

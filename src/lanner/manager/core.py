@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID, uuid4
 
 from lanner.manager.clock import Clock
@@ -28,6 +28,7 @@ from lanner.model.errors import (
 from lanner.model.format_name import (
     ConnectorName,
     DistributionListName,
+    FormatName,
     MachineName,
     MultipleName,
     PublicName,
@@ -37,6 +38,9 @@ from lanner.model.message import INFINITE, Message
 from lanner.model.path_name import PathName
 from lanner.model.queue import QueueKind
 from lanner.store import Changes, Store
+
+if TYPE_CHECKING:
+    from lanner.manager.enterprise import EnterpriseView
 
 __all__ = ["Core"]
 
@@ -97,6 +101,8 @@ class Core:
         """What counts against the manager's quota."""
         self.is_throttled = False
         self.is_running = True
+        self.enterprise: EnterpriseView | None = None
+        """The directory, where there is one."""
         self._next_sequential = store.sequential
         self._reserved_sequential = store.sequential
         self._durable_sequential = store.sequential
@@ -199,7 +205,7 @@ class Core:
     def target(self, name: AnyName) -> Queue:
         """Find the queue that a message to this name goes into, making an outgoing one if need be."""
         parsed = self.queues.parse(name)
-        queue = self.queues.find(parsed)
+        queue = self.queues.find(parsed) or self._public_here(parsed)
         if queue is not None:
             return queue
         if isinstance(parsed, PathName) or self.queues.names_local_queue(parsed):
@@ -210,8 +216,8 @@ class Core:
             raise UnsupportedOperationError(f"{parsed} is a journal, dead-letter queue or subqueue elsewhere")
         if isinstance(parsed, ConnectorName):
             raise QueueNotFoundError(f"there is no connector for {parsed} on this machine")
-        if isinstance(parsed, PublicName | DistributionListName):
-            raise UnsupportedOperationError(f"{parsed} cannot be resolved: no directory is configured")
+        if isinstance(parsed, DistributionListName):
+            raise UnsupportedOperationError(f"{parsed} cannot be resolved: distribution lists are not read")
         if isinstance(parsed, MultipleName):
             raise UnsupportedOperationError(f"{parsed} names several queues where one is needed")
         if self.queues.outgoing_count >= MAX_OUTGOING_QUEUES:
@@ -223,9 +229,31 @@ class Core:
         now = self.clock.time()
         record = QueueRecord(identifier=uuid4(), created=now, modified=now)
         outgoing = OutgoingQueue(self.queues.next_id(), parsed, record)
+        if isinstance(parsed, PublicName):
+            outgoing.next_hops = self.resolve_public(parsed)
         self.queues.add(outgoing)
         self.events.publish(QueueCreated(outgoing))
         return outgoing
+
+    def _public_here(self, name: FormatName | PathName) -> Queue | None:
+        """A public queue of this machine whose identifier only the directory knows."""
+        if not isinstance(name, PublicName) or self.enterprise is None:
+            return None
+        found = self.enterprise.find_queue(name)
+        if found is None or not self.enterprise.is_here(found):
+            return None
+        return self.queues.get(self.enterprise.local_path(found))
+
+    def resolve_public(self, name: PublicName) -> tuple[str, ...]:
+        """Where a message to a public queue elsewhere goes next."""
+        if self.enterprise is None or self.enterprise.map is None:
+            raise UnsupportedOperationError(
+                f"{name} cannot be resolved: no directory is configured", hint="set directory.file"
+            )
+        found = self.enterprise.find_queue(name)
+        if found is None:
+            raise QueueNotFoundError(f"the directory has no public queue {name}")
+        return self.enterprise.hops_to(found)
 
     def subqueue(self, queue: Queue, name: str) -> Queue:
         """Find or make a subqueue; it is there as long as something is in it or has it open."""

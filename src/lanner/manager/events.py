@@ -17,9 +17,11 @@ from lanner.model.log_fields import LogFields, about
 if TYPE_CHECKING:
     from lanner.manager.positions import Position
     from lanner.manager.queues import OutgoingQueue, Queue
+    from lanner.model.enterprise import EnterpriseMap
 
 __all__ = [
     "ConnectionChanged",
+    "EnterpriseChanged",
     "Event",
     "Events",
     "FlowControlChanged",
@@ -112,6 +114,13 @@ class FlowControlChanged(Event):
     """The manager takes in nothing, or again (MS-MQDMPR 3.1.7.2.5 and 3.1.7.2.6)."""
 
     throttled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EnterpriseChanged(Event):
+    """The directory says something else than before."""
+
+    enterprise: EnterpriseMap
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,14 @@ from types import TracebackType
 from typing import Self
 from uuid import UUID
 
+from lanner.directory.base import Directory
 from lanner.manager.administration import Administration
 from lanner.manager.clock import Clock, SystemClock
 from lanner.manager.core import Core
 from lanner.manager.cursors import Cursor
 from lanner.manager.dead_letters import DeadLetters
 from lanner.manager.delivery import Delivery
+from lanner.manager.enterprise import EnterpriseView
 from lanner.manager.events import ConnectionChanged, Events, FlowControlChanged, Stopping
 from lanner.manager.handles import OpenQueue
 from lanner.manager.info import QueueInfo, describe_queue
@@ -56,7 +58,7 @@ from lanner.model.message import Message
 from lanner.model.message_id import MessageId
 from lanner.model.names import check_computer
 from lanner.model.path_name import PathName
-from lanner.model.queue import QueueAccess, QueueProperties, SeekAction, ShareMode
+from lanner.model.queue import QueueAccess, QueueKind, QueueProperties, SeekAction, ShareMode
 from lanner.model.security import SecurityDescriptor, Token
 from lanner.store import Changes, Store
 from lanner.store.history import History
@@ -65,11 +67,21 @@ __all__ = ["QueueManager"]
 
 log = logging.getLogger(__name__)
 
+QUERY_TIMER_SECONDS = 3600.0
+"""The QueueManager Query Timer (MS-MQBR 3.1.2.1)."""
+
+
+def default_name() -> str:
+    """What a new queue manager is called that was given no name: as its machine."""
+    return socket.gethostname().partition(".")[0]
+
 
 class QueueManager:
     """One running queue manager. Make it with :meth:`open`."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(
+        self, core: Core, directory: Directory | None = None, directory_interval: float = QUERY_TIMER_SECONDS
+    ) -> None:
         self._core = core
         self._delivery = Delivery(core)
         self._administration = Administration(core, self._delivery)
@@ -86,6 +98,9 @@ class QueueManager:
         """Messages that were not delivered or not received."""
         self.why = Why(core)
         """What happened to a message or queue, and what to do."""
+        self.enterprise = EnterpriseView(core, directory, directory_interval)
+        """The directory, and this manager's place in it."""
+        core.enterprise = self.enterprise
         self._is_online = True
 
     # The manager itself.
@@ -99,22 +114,26 @@ class QueueManager:
         identifier: UUID | None = None,
         settings: ManagerSettings | None = None,
         clock: Clock | None = None,
+        enterprise: Directory | None = None,
+        enterprise_interval: float = QUERY_TIMER_SECONDS,
     ) -> Self:
         """Open the manager whose store is in ``directory``, or make a new one there.
 
         ``name`` and ``identifier`` are for a new one: an existing one keeps those that it has.
+        ``enterprise`` is the directory of sites and queue managers, looked at again after every interval.
         """
         settings = settings or ManagerSettings()
         settings.check()
         clock = clock or SystemClock()
-        name = name or socket.gethostname().partition(".")[0]
+        name = name or default_name()
         check_computer(name)
         store = await Store.open(Path(directory), name=name, identifier=identifier, now=clock.time())
         try:
-            manager = cls(Core(store, settings, clock))
+            manager = cls(Core(store, settings, clock), enterprise, enterprise_interval)
             load(manager._core, manager._delivery)
             await manager._numbering.recover()
             await manager._administration.create_system_queues()
+            await manager.enterprise.open()
         except BaseException:
             await store.close()
             raise
@@ -129,6 +148,7 @@ class QueueManager:
         self._core.events.publish(Stopping())
         self._core.is_running = False
         self._maintenance.stop()
+        await self.enterprise.close()
         self._delivery.expiry.stop()
         error = StoppedError("the queue manager was stopped")
         for queue in self._core.queues:
@@ -229,6 +249,12 @@ class QueueManager:
         """Create Queue (3.1.7.1.3)."""
         self._core.check_running()
         queue = await self._administration.create(path, properties or QueueProperties(), security)
+        if queue.kind is QueueKind.PUBLIC:
+            try:
+                await self.enterprise.publish(queue)
+            except LannerError:
+                await self._administration.delete(queue)
+                raise
         return describe_queue(queue, self._core.queues)
 
     async def change_queue(
@@ -247,7 +273,10 @@ class QueueManager:
     async def delete_queue(self, name: AnyName) -> None:
         """Delete Queue (3.1.7.1.4), with everything in it."""
         self._core.check_running()
-        await self._administration.delete(self._core.queues.get(name))
+        queue = self._core.queues.get(name)
+        if queue.kind is QueueKind.PUBLIC:
+            await self.enterprise.withdraw(queue)
+        await self._administration.delete(queue)
 
     async def purge_queue(self, name: AnyName) -> int:
         """Purge Queue (3.1.7.1.7). Says how many messages were dropped."""

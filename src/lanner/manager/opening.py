@@ -16,6 +16,7 @@ from lanner.model.errors import (
     InvalidNameError,
     LannerError,
     OperationCancelledError,
+    QueueNotFoundError,
     UnsupportedAccessModeError,
     UnsupportedOperationError,
 )
@@ -25,6 +26,7 @@ from lanner.model.format_name import (
     MachineName,
     MulticastName,
     MultipleName,
+    PublicName,
     SingleQueueName,
 )
 from lanner.model.names import QueueKind as PathKind
@@ -113,12 +115,23 @@ class Opening:
         """Get Queue Path (3.1.7.1.26), as far as it can be told without a directory."""
         if isinstance(name, PathName):
             raise self._core.queues.not_found(name)
+        if isinstance(name, PublicName):
+            return self._public_path(name)
         if not isinstance(name, DirectName):
-            raise InvalidNameError(f"{name} cannot be resolved: no directory is configured")
+            raise InvalidNameError(f"{name} cannot be resolved")
         is_system = name.kind is PathKind.SYSTEM
         queue = name.suffix.name.lower() if is_system else name.queue
         journal = name.is_read_only and not is_system
         return str(PathName(name.host, queue, name.kind, name.subqueue, journal)), name.host
+
+    def _public_path(self, name: PublicName) -> tuple[str, str]:
+        enterprise = self._core.enterprise
+        if enterprise is None or enterprise.map is None:
+            raise InvalidNameError(f"{name} cannot be resolved: no directory is configured")
+        found = enterprise.find_queue(name)
+        if found is None:
+            raise QueueNotFoundError(f"the directory has no public queue {name}")
+        return found.path, found.computer
 
     def _open_single(
         self, name: FormatName | PathName, access: QueueAccess, share: ShareMode, token: Token | None

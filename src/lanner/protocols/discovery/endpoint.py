@@ -86,6 +86,7 @@ class DiscoveryEndpoint:
             identity.offer()
         self.rejections = Incidents(log, logging.INFO, "a packet was discarded")
         self._outages = Incidents(log, logging.WARNING, "requests are not answered")
+        self._silences = Incidents(log, logging.WARNING, "no directory server was found")
         self._identity = identity
         self._interfaces = tuple(interfaces)
         self._port = port
@@ -113,8 +114,13 @@ class DiscoveryEndpoint:
         self._is_running = False
         self._end()
 
+    def check_reload(self) -> None:
+        """Looking at the interfaces again cannot fail."""
+
     def reload(self) -> list[str]:
         """Look at the interfaces again, and ask or listen anew; says what is done."""
+        if not self._is_running:
+            return []
         self._begin_again()
         return [f"discovery looks at the network again: {self._place()}"]
 
@@ -264,10 +270,10 @@ class DiscoveryEndpoint:
         elif isinstance(action, PopulateConnectedNetworkIdentifierList):
             self._connected_network_identifier_list = action.identifiers
         elif isinstance(action, Completed):
-            self._tell_if_changed()
+            self._later(CHECK_SECONDS if action.succeeded else ASK_AGAIN_SECONDS, self._ask)
             if action.succeeded:
                 log.debug("discovery: %s", action.reason)
             else:
                 # What the event log is for (3.1.6.1, note 19).
-                log.warning("discovery: no directory server was found: %s", action.reason)
-            self._later(CHECK_SECONDS if action.succeeded else ASK_AGAIN_SECONDS, self._ask)
+                self._silences.note(action.reason, "asking again", asyncio.get_running_loop().time())
+            self._tell_if_changed()

@@ -224,7 +224,7 @@ class SrmpEndpoint:
             session.stop()
 
     async def _connect(self, target: Target, owner: LinkOwner) -> Link:
-        address = self._names.get(target.host.casefold(), "")
+        address = self._names.get(target.host.casefold()) or self._manager.enterprise.address_of(target.host)
         tls = self._verifying_context() if target.scheme == "https" else None
         return await connect(target, owner, address, tls)
 
