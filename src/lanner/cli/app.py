@@ -10,11 +10,13 @@ from lanner import __version__
 from lanner.cli import (
     config,
     dead_letters,
+    directory,
     discover,
     history,
     maintenance,
     messages,
     queues,
+    route,
     serve,
     srmp,
     tokens,
@@ -42,6 +44,8 @@ app.command("why")(why.why)
 app.add_typer(history.app, name="history")
 app.add_typer(tokens.app, name="token")
 app.add_typer(srmp.app, name="srmp")
+app.add_typer(directory.app, name="directory")
+app.add_typer(route.app, name="route")
 app.command("discover")(discover.discover)
 app.command("status")(maintenance.status)
 app.command("backup")(maintenance.backup)

@@ -39,7 +39,7 @@ def get_routing_server(
     source = get_queue_manager(topology, machine)
     if source is None:
         return ()
-    return _reachable(topology, source, topology.routing_servers_near(source), destination, failed)
+    return _ranked(topology, topology.vantage(source).routers, destination, failed)
 
 
 def get_site_gate(
@@ -52,7 +52,7 @@ def get_site_gate(
     source = get_queue_manager(topology, machine)
     if source is None:
         return ()
-    return _reachable(topology, source, topology.gates_near(source), destination, failed)
+    return _ranked(topology, topology.vantage(source).gates, destination, failed)
 
 
 def get_site_gate_for_site(
@@ -75,19 +75,16 @@ def get_directory_data(
     return select(topology.enterprise, kind, filters)
 
 
-def _reachable(
+def _ranked(
     topology: Topology,
-    source: Machine,
-    found: list[Machine],
+    found: tuple[Machine, ...],
     destination: Machine | None,
     failed: Collection[UUID],
 ) -> tuple[Machine, ...]:
-    if source.networks:
-        found = [one for one in found if topology.enterprise.share_network(source, one)]
     # Those of one site are equally far from everything, so the costs are looked up only if there are more.
-    if destination is not None and len({one.sites for one in found}) > 1:
+    if destination is not None and any(one.sites != found[0].sites for one in found):
         costs = {one.id: topology.cost_from(one, destination) for one in found}
-        found.sort(key=lambda one: costs[one.id])
+        found = tuple(sorted(found, key=lambda one: costs[one.id]))
     if failed:
-        found.sort(key=lambda one: one.id in failed)
-    return tuple(found)
+        found = tuple(sorted(found, key=lambda one: one.id in failed))
+    return found

@@ -17,10 +17,9 @@ from lanner.routing.lookups import (
     get_routing_server,
     get_site_gate,
     get_site_gate_for_site,
-    is_site_gate,
 )
 from lanner.routing.topology import Topology
-from lanner.routing.within_site import preferred, shares_site, usable_servers, within_site
+from lanner.routing.within_site import preferred, usable_servers, within_site
 
 __all__ = [
     "decide",
@@ -50,12 +49,13 @@ def decide(
     target = get_queue_manager(topology, destination)
     if target is None:
         raise NoRouteError(here.name, FOR_CLIENT, f"the destination {destination} is not in the directory")
-    if source == destination:
+    if here is target:
         return Decision(FOR_CLIENT, Rule.ITSELF, (here,))
-    if destination in topology.down:
-        raise NoRouteError(here.name, FOR_CLIENT, f"the destination {target.name} is down")
-    if source in topology.down:
-        raise NoRouteError(here.name, FOR_CLIENT, "it is down itself")
+    if topology.down:
+        if destination in topology.down:
+            raise NoRouteError(here.name, FOR_CLIENT, f"the destination {target.name} is down")
+        if source in topology.down:
+            raise NoRouteError(here.name, FOR_CLIENT, "it is down itself")
     if here.routes:
         return get_next_hops_for_router(topology, here, target, failed)
     return _for_client(topology, here, target, failed)
@@ -67,7 +67,7 @@ def _for_client(topology: Topology, here: Machine, target: Machine, failed: Coll
         listed = usable_servers(topology, here, here.out_routing, FOR_CLIENT, here, "out")
         if listed:
             return Decision(FOR_CLIENT, Rule.OUT_ROUTING, preferred(listed, failed))
-    if shares_site(here, target):
+    if not topology.vantage(here).sites.isdisjoint(target.sites):
         return within_site(topology, here, target, failed, FOR_CLIENT)
     servers = get_routing_server(topology, here.id, target, failed)
     if not servers:
@@ -84,7 +84,7 @@ def get_next_hops_for_router(
     topology: Topology, here: Machine, target: Machine, failed: Collection[UUID] = NOBODY
 ) -> Decision:
     """GetNextHopsForRouter (MS-MQBR 3.1.5.2)."""
-    if is_site_gate(topology, here.id):
+    if topology.vantage(here).is_gate:  # IsSiteGate, 3.1.5.8
         return get_next_hops_for_site_gate(topology, here, target, failed)
     if _ends_here(topology, here, target):
         return within_site(topology, here, target, failed, FOR_ROUTER)
@@ -105,32 +105,41 @@ def get_next_hops_for_site_gate(
     """GetNextHopsForSiteGate (MS-MQBR 3.1.5.3)."""
     if _ends_here(topology, here, target):
         return within_site(topology, here, target, failed, FOR_GATE)
-    table = topology.table(here.sites)
-    nearest = table.cheapest(target.sites)
-    if nearest is None:
+    vantage = topology.vantage(here)
+    table = vantage.table
+    assert table is not None  # here is a gate
+    next_site = table.next_site_for_any(target.sites)
+    if next_site is None:
         raise _no_way(topology, here, target)
-    next_site = table.next_hop_site(nearest)
-    assert next_site is not None  # the nearest has a row
-    gates = get_site_gate_for_site(topology, next_site, failed)
-    if here.networks:
-        gates = tuple([gate for gate in gates if topology.enterprise.share_network(here, gate)])
-        if not gates:
-            raise NoRouteError(
-                here.name,
-                FOR_GATE,
-                f"it shares no network with a gate of the next site, {topology.site_name(next_site)}",
-                hint="a gate must reach the gates of all neighbouring sites (MS-MQBR 1.5)",
-            )
-    if len(gates) > 1 and target in gates:  # the destination is a gate there itself
-        gates = (target, *(gate for gate in gates if gate is not target))
-    return Decision(FOR_GATE, Rule.NEXT_SITE, gates, next_site)
+    decision = vantage.next_site_decisions.get(next_site)
+    if decision is None or failed:
+        gates = get_site_gate_for_site(topology, next_site, failed)
+        decision = Decision(FOR_GATE, Rule.NEXT_SITE, topology.reachable(here, gates), next_site)
+        if not failed:
+            vantage.next_site_decisions[next_site] = decision
+    gates = decision.hops
+    if not gates:
+        raise NoRouteError(
+            here.name,
+            FOR_GATE,
+            f"it shares no network with a gate of the next site, {topology.site_name(next_site)}",
+            hint="a gate must reach the gates of all neighbouring sites (MS-MQBR 1.5)",
+        )
+    if len(gates) > 1 and any(gate is target for gate in gates):  # the destination is a gate there itself
+        others = (gate for gate in gates if gate is not target)
+        return decision._replace(hops=(target, *others))
+    return decision
 
 
 def _ends_here(topology: Topology, here: Machine, target: Machine) -> bool:
     """Whether what is left of the way lies within a site, or with an in-routing server elsewhere."""
-    if shares_site(here, target):
+    if not topology.vantage(here).sites.isdisjoint(target.sites):
         return True
-    return here.id in target.in_routing and topology.enterprise.share_network(here, target)
+    return (
+        bool(target.in_routing)
+        and here.id in target.in_routing
+        and topology.enterprise.share_network(here, target)
+    )
 
 
 def _no_way(topology: Topology, here: Machine, target: Machine) -> NoRouteError:
@@ -141,6 +150,9 @@ def _no_way(topology: Topology, here: Machine, target: Machine) -> NoRouteError:
         )
     names = " or ".join(topology.site_name(site) for site in known)
     if not any(topology.gates_of(site) for site in known):
+        down = ", ".join(gate.name for site in known for gate in topology.enterprise.gates_of(site))
+        if down:
+            return NoRouteError(here.name, FOR_GATE, f"all gates of {names} are down: {down}")
         return NoRouteError(
             here.name, FOR_GATE, f"{names} has no gate", hint="name one in the gates of its link"
         )

@@ -29,12 +29,13 @@ class RoutingTable:
     A site that cannot be reached has no row. A gate's own sites lead to themselves, at no cost.
     """
 
-    __slots__ = ("_costs", "_graph", "_index", "_next", "sites")
+    __slots__ = ("_costs", "_graph", "_ids", "_index", "_next", "sites")
 
     def __init__(self, graph: SiteGraph, sites: Iterable[UUID]) -> None:
         self.sites = tuple(site for site in sites if site in graph.index)
         tree = graph.tree(graph.index[site] for site in self.sites)
         self._graph = graph
+        self._ids = graph.ids
         self._index = graph.index
         # Single numbers come out of a list faster than out of an array.
         self._next: list[int] = tree.next_sites.tolist()
@@ -43,9 +44,10 @@ class RoutingTable:
     def next_hop_site(self, destination: UUID) -> UUID | None:
         """NextHopSiteID for a DestinationSiteID."""
         number = self._index.get(destination)
-        if number is None or self._next[number] == NO_SITE:
+        if number is None:
             return None
-        return self._graph.ids[self._next[number]]
+        next_site = self._next[number]
+        return None if next_site == NO_SITE else self._ids[next_site]
 
     def cost(self, destination: UUID) -> float:
         """What the way to a site costs; infinite if there is none."""
@@ -66,6 +68,13 @@ class RoutingTable:
             if found is None or key < found:
                 found = key
         return None if found is None else self._graph.ids[found[2]]
+
+    def next_site_for_any(self, destinations: tuple[UUID, ...]) -> UUID | None:
+        """The next site on the way to the cheapest of a destination's sites, or nothing."""
+        if len(destinations) == 1:
+            return self.next_hop_site(destinations[0])
+        nearest = self.cheapest(destinations)
+        return None if nearest is None else self.next_hop_site(nearest)
 
     def leaving_site(self, next_site: UUID) -> UUID:
         """The gate's own site whose link to a neighbour is cheapest."""

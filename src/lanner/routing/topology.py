@@ -9,16 +9,44 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from functools import cached_property
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from lanner.model.enterprise import EnterpriseMap, Machine
 from lanner.routing.graph import SiteGraph
 from lanner.routing.table import RoutingTable
 
-__all__ = ["Topology"]
+if TYPE_CHECKING:
+    from lanner.routing.decision import Decision
+
+__all__ = ["Topology", "Vantage"]
 
 MAX_TABLES = 256
 """Tables kept at a time. A manager needs one; 10,000 sites take 160 KB each, so this is 40 MB at most."""
+
+MAX_VANTAGES = 10_000
+"""Queue managers whose surroundings are remembered at a time, at about 1 KB each."""
+
+
+class Vantage:
+    """What routing looks up again and again for one queue manager that has to decide.
+
+    Identifiers hash slowly, so a decision should look at few of them.
+    """
+
+    __slots__ = ("gates", "is_gate", "machine", "next_site_decisions", "routers", "sites", "table")
+
+    def __init__(self, topology: Topology, machine: Machine) -> None:
+        self.machine = machine
+        self.sites = frozenset(machine.sites)
+        self.is_gate = topology.is_gate(machine.id)
+        self.routers = topology.reachable(machine, topology.routing_servers_near(machine))
+        """The routing servers of its sites that it can connect to, by identifier."""
+        self.gates = topology.reachable(machine, topology.gates_near(machine))
+        """The gates of its sites that it can connect to, by identifier."""
+        self.table = topology.table(machine.sites) if self.is_gate else None
+        self.next_site_decisions: dict[UUID, Decision] = {}
+        """For a gate: what it decides for each next site when nobody has just failed."""
 
 
 class Topology:
@@ -28,8 +56,9 @@ class Topology:
         """Take a snapshot; ``down`` are queue managers that pass nothing on."""
         self.enterprise = enterprise
         self.down = frozenset(down)
-        self.machines = enterprise.machines_by_id
+        self.machines = dict(enterprise.machines_by_id)
         self._tables: OrderedDict[tuple[UUID, ...], RoutingTable] = OrderedDict()
+        self._vantages: dict[int, Vantage] = {}
         self._gates: dict[UUID, tuple[Machine, ...]] = {}
         self._gate_ids = frozenset(gate.id for site in enterprise.sites for gate in self.gates_of(site.id))
 
@@ -52,6 +81,19 @@ class Topology:
             if len(self._tables) > MAX_TABLES:
                 self._tables.popitem(last=False)
         return table
+
+    def vantage(self, machine: Machine) -> Vantage:
+        """The surroundings of a queue manager of this enterprise."""
+        found = self._vantages.get(id(machine))  # the snapshot keeps it alive
+        if found is None:
+            if len(self._vantages) >= MAX_VANTAGES:
+                self._vantages.clear()
+            found = self._vantages[id(machine)] = Vantage(self, machine)
+        return found
+
+    def reachable(self, machine: Machine, others: Iterable[Machine]) -> tuple[Machine, ...]:
+        """Those of the others that share a connected network with a queue manager."""
+        return tuple(one for one in others if self.enterprise.share_network(machine, one))
 
     def gates_of(self, site: UUID) -> tuple[Machine, ...]:
         """SiteGateCollection of a site without those that are down, by identifier."""
