@@ -115,7 +115,7 @@ async def test_a_server_that_comes_later_is_found(start: Start, caplog: pytest.L
     found = await start(CLIENT, "127.0.1.1", port)
     await asyncio.sleep(0.4)
     assert found.directory_server_list == ()
-    assert "no directory server was found: no answer on 1 networks" in caplog.text
+    assert "no directory server was found (asking again): no answer on 1 networks" in caplog.text
     await start(SERVER, "127.0.2.1", port)
     await until(lambda: found.directory_server_list == ("SRV", "BSC"))
 
@@ -301,6 +301,51 @@ async def test_when_interfaces_cannot_be_listed_it_is_tried_again(
     monkeypatch.setattr(endpoint, "networks_at", failing)
     found = await start(CLIENT, "127.0.1.1", server.port)
     await until(lambda: found.directory_server_list == ("SRV", "BSC"))
+
+
+async def test_whoever_is_told_may_fail_and_discovery_goes_on(start: Start) -> None:
+    def fail() -> None:
+        raise RuntimeError("told")
+
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    server = await start(SERVER, "127.0.2.1")
+    found = await start(CLIENT, "127.0.1.1", server.port, on_change=fail)
+    await until(lambda: found.directory_server_list == ("SRV", "BSC"))
+    assert found._asker is not None
+    assert found._asker._sockets == {}
+    assert found._again is not None
+
+
+async def test_the_list_can_be_waited_for(start: Start) -> None:
+    server = await start(SERVER, "127.0.2.1")
+    assert await server.get_directory_server_list()
+    found = await start(CLIENT, "127.0.1.1", server.port)
+    both = await asyncio.gather(found.get_directory_server_list(), found.get_directory_server_list())
+    assert all(both)
+    assert found.directory_server_list == ("SRV", "BSC")
+    # From now on nothing is sent for it (3.1.4.1).
+    answered = server.answered
+    assert await found.get_directory_server_list()
+    assert server.answered == answered == 1
+
+
+async def test_whoever_waits_is_told_that_nobody_answered(start: Start) -> None:
+    server = await start(SERVER, "127.0.2.1")
+    await server.stop()
+    found = await start(CLIENT, "127.0.1.1", server.port)
+    given_up = asyncio.create_task(found.get_directory_server_list())
+    await asyncio.sleep(0)
+    given_up.cancel()
+    assert await found.get_directory_server_list() is False
+    waiting = asyncio.create_task(found.get_directory_server_list())
+    await asyncio.sleep(0.01)
+    await found.stop()
+    assert await waiting is False
+    assert await found.get_directory_server_list() is False
+
+
+async def test_before_the_start_there_is_nothing_to_reload() -> None:
+    assert DiscoveryEndpoint(CLIENT).reload() == []
 
 
 async def test_the_client_leaves_no_socket_open(start: Start) -> None:

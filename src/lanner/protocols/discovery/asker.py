@@ -46,13 +46,15 @@ class Asker:
 
     def _perform(self, actions: list[Action]) -> None:
         waiting = list(actions)
-        while waiting:
-            action = waiting.pop(0)
-            if isinstance(action, Broadcast):
-                waiting += self._broadcast(action)
-            else:
-                self._on_action(action)
-        self._settle()
+        try:
+            while waiting:
+                action = waiting.pop(0)
+                if isinstance(action, Broadcast):
+                    waiting += self._broadcast(action)
+                else:
+                    self._on_action(action)
+        finally:
+            self._settle()
 
     def _broadcast(self, action: Broadcast) -> list[Action]:
         network = action.network
@@ -81,12 +83,11 @@ class Asker:
     def _take(self, packet: bytes, source: str, address: str) -> None:
         now = self._loop.time()
         actions = self.session.receive(packet, address, now)
-        for action in actions:
-            if isinstance(action, Discarded):
-                self._rejections.note(action.reason, source, now)
-        if actions and not isinstance(actions[0], Discarded):
-            log.debug("discovery: %s answered on %s", source, address)
-        self._perform([action for action in actions if not isinstance(action, Discarded)])
+        if actions and isinstance(actions[0], Discarded):
+            self._rejections.note(actions[0].reason, source, now)
+        else:
+            log.info("discovery: %s answered on %s", source, address)
+            self._perform(actions)
 
     def _settle(self) -> None:
         """Keep sockets and timer as the session needs them."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from uuid import UUID
 
 from lanner.model.errors import ListenError
@@ -17,11 +16,12 @@ from lanner.protocols.discovery.client import (
     PopulateConnectedNetworkIdentifierList,
     PopulateDirectoryServerList,
 )
+from lanner.protocols.discovery.identity import Identity
 from lanner.protocols.discovery.incidents import Incidents
 from lanner.protocols.discovery.interfaces import networks_at
 from lanner.protocols.discovery.listener import EVERYWHERE, Listener
 from lanner.protocols.discovery.rate_limit import RateLimit, RateLimits
-from lanner.protocols.discovery.server import Offer, ServerSession
+from lanner.protocols.discovery.server import ServerSession
 
 __all__ = ["DISCOVERY_PORT", "DiscoveryEndpoint", "Identity"]
 
@@ -41,31 +41,6 @@ LISTEN_AGAIN_SECONDS = 15.0
 
 NO_SITE = UUID(int=0)
 """What a manager that is in no site yet asks with (1.3: the current site, *if any*)."""
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Who we are in the enterprise. A change of the directory is a new identity."""
-
-    enterprise_id: UUID
-    computer_name: str
-    site_ids: tuple[UUID, ...] = ()
-    is_directory_server: bool = False
-    connected_networks: tuple[UUID, ...] = ()
-    directory_servers: tuple[str, ...] = ()
-    """The others that are known: a server offers them after itself, a client begins with them."""
-
-    def offer(self) -> Offer:
-        """What a directory server says of itself; refused where it could not be said."""
-        others = (name for name in self.directory_servers if name.casefold() != self.computer_name.casefold())
-        return Offer(
-            self.enterprise_id, self.site_ids, self.connected_networks, (self.computer_name, *others)
-        )
-
-
-def _asks_alike(before: Identity, after: Identity) -> bool:
-    """Whether a client would ask the same, and begins with the same lists: what it found stays good."""
-    return replace(before, computer_name="") == replace(after, computer_name="")
 
 
 class DiscoveryEndpoint:
@@ -95,6 +70,7 @@ class DiscoveryEndpoint:
         self._listener: Listener | None = None
         self._asker: Asker | None = None
         self._again: asyncio.TimerHandle | None = None
+        self._waiters: list[asyncio.Future[bool]] = []
         self._is_running = False
         self._directory_server_list: tuple[str, ...] = ()
         self._connected_network_identifier_list: tuple[UUID, ...] = ()
@@ -131,7 +107,7 @@ class DiscoveryEndpoint:
         if identity.is_directory_server:
             identity.offer()
         before, self._identity = self._identity, identity
-        if not identity.is_directory_server and _asks_alike(before, identity):
+        if not identity.is_directory_server and identity.asks_like(before):
             return
         self._begin_with(identity)
         if self._listener is not None and identity.is_directory_server:
@@ -140,6 +116,17 @@ class DiscoveryEndpoint:
         elif self._is_running:
             self._begin_again()
         self._tell_if_changed()
+
+    async def get_directory_server_list(self) -> bool:
+        """3.1.4.1: wait until the list is there; says false where nobody answered. A server has its own."""
+        if self._identity.is_directory_server:
+            return True
+        if not self._is_running:
+            return False
+        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._ask()
+        return await waiter
 
     # What was found.
 
@@ -201,6 +188,7 @@ class DiscoveryEndpoint:
         if self._asker is not None:
             self._asker.stop()
             self._asker = None
+        self._answer_waiters(False)
 
     def _place(self) -> str:
         if self._identity.is_directory_server:
@@ -208,6 +196,8 @@ class DiscoveryEndpoint:
         return f"{' and '.join(self._interfaces) or 'every network'}, as a client of UDP port {self.port}"
 
     def _later(self, seconds: float, what: Callable[[], None]) -> None:
+        if self._again is not None:
+            self._again.cancel()
         self._again = asyncio.get_running_loop().call_later(seconds, what)
 
     @property
@@ -264,12 +254,19 @@ class DiscoveryEndpoint:
             networks = ()
         self._asker.ask(networks)
 
+    def _answer_waiters(self, succeeded: bool) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():  # whoever waited may have given up
+                waiter.set_result(succeeded)
+
     def _take(self, action: Action) -> None:
         if isinstance(action, PopulateDirectoryServerList):
             self._directory_server_list = action.names
         elif isinstance(action, PopulateConnectedNetworkIdentifierList):
             self._connected_network_identifier_list = action.identifiers
         elif isinstance(action, Completed):
+            self._answer_waiters(action.succeeded)
             self._later(CHECK_SECONDS if action.succeeded else ASK_AGAIN_SECONDS, self._ask)
             if action.succeeded:
                 log.debug("discovery: %s", action.reason)
