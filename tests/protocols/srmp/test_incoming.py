@@ -144,8 +144,7 @@ class Streams(RuleBasedStateMachine):
 
     @rule(seconds=st.floats(0, 20))
     def wait(self, seconds: float) -> None:
-        self.clock.advance(seconds)
-        self.run(settle(self.manager))
+        self.run(self._wait(seconds))
 
     @rule()
     def begin_a_new_stream(self) -> None:
@@ -166,6 +165,10 @@ class Streams(RuleBasedStateMachine):
             self.run(self.manager.close())
         self.loop.close()
         self.directory.cleanup()
+
+    async def _wait(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        await settle(self.manager)
 
     def _bodies(self) -> list[bytes]:
         return [srmp.body or b"" for srmp in self.sent]
