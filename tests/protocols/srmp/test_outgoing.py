@@ -411,3 +411,18 @@ async def test_an_acknowledgment_that_http_cannot_carry_is_not_asked_for(outboun
     await outbound.answer(400)
     told = await outbound.kept(r".\private$\admin")
     assert told == [(b"one", MessageClass.NACK_BAD_DESTINATION_QUEUE.value)], "this machine tells itself"
+
+
+async def test_a_defect_leaves_no_message_locked(
+    outbound: Outbound, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(outbound.services.poster, "request", fail)
+        await outbound.send(b"one")
+        assert "background work failed" in caplog.text
+        assert outbound.queue.messages.available_count == 1
+    await outbound.send(b"two")
+    assert outbound.posted() == [b"one", b"two"]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from uuid import UUID
 
 import pytest
-from tests.manager.conftest import bodies, full_disk, let_run, settle, started, stuck_writer, until
+from tests.manager.conftest import bodies, full_disk, let_run, settle, started, stuck_writer, turn, until
 from tests.protocols.srmp.conftest import PEER, Inbound, Opener, inbound_of
-from tests.protocols.srmp.envelopes import NOW, STREAM, asking, changed, message, place, streamed
+from tests.protocols.srmp.envelopes import LEDGER, NOW, STREAM, asking, changed, message, place, streamed
 
 from lanner.manager import ManualClock
 from lanner.model.queue import QueueProperties
+from lanner.protocols.srmp import receiver, wire
 from lanner.protocols.srmp.duplicates import MAX_AGE
+from lanner.protocols.srmp.incoming import SCOPE as STREAM_SCOPE
 
 LOCAL = r".\private$\orders"
 STREAMED = r".\private$\ledger"
@@ -170,3 +173,26 @@ async def test_a_queue_that_was_deleted_and_made_again_knows_no_stream(inbound: 
     await inbound.manager.create_queue(STREAMED, QueueProperties(transactional=True))
     assert (await inbound.post(streamed(3))).status == 200
     assert await bodies(inbound.manager, STREAMED) == [], "it is out of order there"
+
+
+async def test_streams_are_remembered_up_to_a_limit(
+    inbound: Inbound, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sender is known by a number that it makes up itself."""
+    monkeypatch.setattr(receiver, "MAX_STREAMS", 3)
+
+    def first_of(sender: int, current: int = 1) -> wire.SrmpMessage:
+        srmp = message(1000 + sender, LEDGER, b"%d" % sender)
+        return changed(srmp, stream=place(current, sender=UUID(int=sender)))
+
+    for sender in range(10):
+        assert (await inbound.post(first_of(sender, 5))).status == 200, "out of order: nothing to remember"
+    for sender in range(3):
+        assert (await inbound.post(first_of(sender))).status == 200
+    answer = await inbound.post(first_of(3))
+    assert (answer.status, "streams" in answer.reason) == (500, True)
+    await turn(inbound.manager, clock, receiver.MAX_STREAM_AGE)
+    assert (await inbound.post(first_of(3))).status == 200, "one that nobody uses makes room"
+    assert await bodies(inbound.manager, STREAMED) == [b"0", b"1", b"2", b"3"]
+    await settle(inbound.manager)
+    assert len(await inbound.manager.transfers.state(STREAM_SCOPE)) == 3

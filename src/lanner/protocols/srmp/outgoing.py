@@ -243,7 +243,9 @@ class OutgoingSession:
                 "sending from %s failed: %s", self.queue.name, error, extra=about(queues=[self.queue.name])
             )
             self._fail(ConnectionStatus.UNKNOWN_FAILURE, error.message)
-        self._transfers.release(unsent)
+        finally:
+            # Also after a defect of ours: they must not stay locked.
+            self._transfers.release(unsent)
         return not unsent
 
     async def _send(self, position: Position, message: Message, rewinds: int) -> bool:
