@@ -21,6 +21,9 @@ from uuid import UUID, uuid5
 import pytest
 from tests.interop.namespaces import Hosts
 
+from lanner.protocols.discovery.rate_limit import RateLimits
+from lanner.protocols.discovery.wire import TopologyClientRequest
+
 pytestmark = pytest.mark.interop
 
 HOST = Path(__file__).parent / "discovery_host.py"
@@ -222,6 +225,37 @@ def test_a_network_that_comes_up_later_is_found(healthy: Hosts) -> None:
         assert asking.is_silent(1.0)
         healthy.run("cli", "ip", "link", "set", "eth0", "up")
         assert asking.next()["servers"] == ["PAR"]
+
+
+FLOOD = """
+import socket, sys, time
+flood = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+flood.connect(("10.99.1.1", 1801))
+flood.setblocking(False)
+packet, replies, ends = bytes.fromhex(sys.argv[1]), 0, time.monotonic() + 4
+while time.monotonic() < ends:
+    for _ in range(100):
+        try: flood.send(packet)
+        except OSError: pass
+    try:
+        while flood.recv(2000): replies += 1
+    except BlockingIOError: pass
+print(replies)
+"""
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_flood_from_one_host_gets_its_limit_and_another_host_is_answered(healthy: Hosts) -> None:
+    packet = TopologyClientRequest(ENTERPRISE, UUID(int=9), ROME).encode().hex()
+    command = healthy.command("str", sys.executable, "-c", FLOOD, packet)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as flood:
+        time.sleep(0.5)
+        asked = ("--enterprise", ENTERPRISE, "--interface", "10.99.1.9", "--json")
+        assert found(discover(healthy, *asked)) == [("10.99.1.1", "10.99.1.9", ["PAR"])]
+        assert flood.poll() is None
+        replies = int(flood.communicate(timeout=PATIENCE)[0])
+    limits = RateLimits()
+    assert 1 <= replies <= limits.burst + limits.per_source * 4.5
 
 
 def test_a_server_whose_network_fails_reopens_its_socket_and_answers_again(healthy: Hosts) -> None:
