@@ -361,3 +361,46 @@ async def test_the_history_has_what_was_just_sent(served: Served, queue: str) ->
         await served.ask("POST", "/v1/messages/send", queue=queue, messages=[{"body": "eA=="}])
         status = await served.ask("GET", "/v1/history/status")
         assert status["last_lsn"] == number
+
+
+async def test_the_directory(tmp_path: Path) -> None:
+    file = tmp_path / "contoso.toml"
+    flags = {
+        "manager.data": str(tmp_path / "data"),
+        "manager.name": "LON-1",
+        "api.port": 0,
+        "network.srmp_port": 0,
+        "network.discovery_port": 0,
+        "directory.file": str(file),
+    }
+    async with running(load_config(environment={}, flags=flags)) as (service, _):
+        token = (tmp_path / "data" / "token").read_text().strip()
+        headers = {"authorization": f"Bearer {token}"}
+        async with httpx.AsyncClient(base_url=service.api.url, headers=headers) as http:
+            served = Served(service, http, tmp_path / "data")
+            refused = await served.ask_refused(404, "GET", "/v1/directory")
+            assert "contoso.toml" in refused["message"]
+            text = """
+                [enterprise]
+                name = "Contoso"
+                [[site]]
+                name = "London"
+                [[manager]]
+                name = "LON-1"
+                sites = ["London"]
+                routing = true
+                """
+            taken = await served.ask("PUT", "/v1/directory", text=text)
+            assert (taken["enterprise"], taken["manager"], taken["sites"]) == ("Contoso", "LON-1", ["London"])
+            assert taken["online"]
+            assert taken["routing"]
+            await served.ask_refused(400, "PUT", "/v1/directory", text="[[site]")
+            file.write_text(file.read_text().replace('"London"', '"Leeds"'))
+            assert (await served.ask("POST", "/v1/directory/refresh"))["sites"] == ["Leeds"]
+            assert "Leeds" in (await served.ask("GET", "/v1/directory"))["text"]
+
+
+async def test_without_a_directory_the_answer_says_what_to_do(served: Served) -> None:
+    refused = await served.ask_refused(404, "GET", "/v1/directory")
+    assert "directory.file" in refused["hint"]
+    assert "--enterprise" in (await served.ask_refused(400, "PUT", "/v1/directory", text="x"))["hint"]

@@ -25,7 +25,7 @@ from lanner.schema.dead_letters import (
     WhyAnswer,
     WhyRequest,
 )
-from lanner.schema.directory import DirectoryAnswer
+from lanner.schema.directory import DirectoryAnswer, ReplaceDirectoryRequest
 from lanner.schema.history import (
     ConfirmRequest,
     HistoryRequest,
@@ -173,6 +173,15 @@ ENDPOINTS = (
         "GET", "/v1/history", "Read the history", history.read, HistoryRequest, history.JSON_LINES, ADMIN
     ),
     Endpoint("GET", "/v1/directory", "The enterprise", directory.show, In, DirectoryAnswer, ADMIN),
+    Endpoint(
+        "PUT",
+        "/v1/directory",
+        "Take another",
+        directory.replace,
+        ReplaceDirectoryRequest,
+        DirectoryAnswer,
+        ADMIN,
+    ),
     Endpoint("POST", "/v1/directory/refresh", "Read it now", directory.refresh, In, DirectoryAnswer, ADMIN),
     Endpoint("GET", "/v1/history/status", "How far it goes", history.status, In, HistoryStatus, ADMIN),
     Endpoint("POST", "/v1/history/readers", "Register", history.register, ReaderRequest, ReaderOut, ADMIN),

@@ -35,18 +35,16 @@ EnterpriseOption = Annotated[
 ]
 
 
-def read_from_manager(session: Session) -> EnterpriseMap:  # noqa: ARG001  # until it is wired
+def read_from_manager(session: Session) -> EnterpriseMap:
     """Ask a running manager for its enterprise."""
-    raise UnsupportedOperationError(
-        "a running manager cannot be asked for its enterprise yet", hint="name a file with --enterprise"
-    )
+    from lanner.directory.local_file import load
+
+    return load(session.client.directory().text.encode(), "the manager's directory").map
 
 
-def send_to_manager(session: Session, data: bytes) -> None:  # noqa: ARG001  # until it is wired
+def send_to_manager(session: Session, data: bytes) -> None:
     """Give a running manager another enterprise, as the bytes of a directory file."""
-    raise UnsupportedOperationError(
-        "a running manager cannot be given an enterprise yet", hint="name a target file with --enterprise"
-    )
+    session.client.replace_directory(data.decode())
 
 
 def read_from_ldap(url: str) -> EnterpriseMap:  # noqa: ARG001  # until it is wired

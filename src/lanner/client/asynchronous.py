@@ -26,7 +26,7 @@ from lanner.schema.dead_letters import (
     WhyAnswer,
     WhyRequest,
 )
-from lanner.schema.directory import DirectoryAnswer
+from lanner.schema.directory import DirectoryAnswer, ReplaceDirectoryRequest
 from lanner.schema.history import (
     ConfirmRequest,
     HistoryRequest,
@@ -399,6 +399,11 @@ class AsyncClient:
         if refresh:
             return await self._transport.call("POST", "/v1/directory/refresh", In(), DirectoryAnswer)
         return await self._transport.call("GET", "/v1/directory", In(), DirectoryAnswer, repeatable=True)
+
+    async def replace_directory(self, text: str) -> DirectoryAnswer:
+        """Give the manager another enterprise, as a directory file."""
+        request = ReplaceDirectoryRequest(text=text)
+        return await self._transport.call("PUT", "/v1/directory", request, DirectoryAnswer)
 
     async def status(self) -> StatusAnswer:
         """Tell how the manager is."""

@@ -247,6 +247,10 @@ class Client:
         """What the manager knows of its enterprise, read anew if that is wanted."""
         return self.run(self._client.directory(refresh=refresh))
 
+    def replace_directory(self, text: str) -> DirectoryAnswer:
+        """Give the manager another enterprise, as a directory file."""
+        return self.run(self._client.replace_directory(text))
+
     def history_status(self) -> HistoryStatus:
         """Tell how far the history goes."""
         return self.run(self._client.history_status())

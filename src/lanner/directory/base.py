@@ -164,6 +164,10 @@ class Directory(Protocol):
         """Write Directory (MS-MQDMPR 3.1.7.1.24): replace the object with this identifier."""
         ...
 
+    async def replace_all(self, text: str) -> None:
+        """Put another enterprise in the place of this one, given as a directory file."""
+        ...
+
     async def close(self) -> None:
         """Hang up; nothing may be asked after."""
         ...

@@ -105,6 +105,11 @@ class LocalDirectory:
         async with self._turn:
             await asyncio.to_thread(self._replace, type_of(item), item.id, item)
 
+    async def replace_all(self, text: str) -> None:
+        """Put another description of an enterprise in the place of this one, if it can be read."""
+        async with self._turn:
+            await asyncio.to_thread(self._replace_all, text)
+
     async def read_object(self, kind: ObjectType, filters: Sequence[AttributeFilter] = ()) -> DirectoryObject:
         """Read Directory (MS-MQDMPR 3.1.7.1.20)."""
         found = select(await self.read(), kind, filters)
@@ -200,6 +205,12 @@ class LocalDirectory:
             new = dump_object(meant, item).rstrip("\n").split("\n") if item is not None else []
             self._write("\n".join([*lines[: block.first], *new, *lines[end:]]), meant)
 
+    def _replace_all(self, text: str) -> None:
+        data = text.encode()
+        load(data, "what is to be imported")
+        with self._locked():
+            self._put(data)
+
     def _write(self, text: str, meant: EnterpriseMap) -> None:
         data = text.encode()
         try:
@@ -208,10 +219,14 @@ class LocalDirectory:
             raise self._cannot_edit() from None
         if any(getattr(found.map, part) != getattr(meant, part) for part in _PARTS.values()):
             raise self._cannot_edit()
+        self._put(data)
+
+    def _put(self, data: bytes) -> None:
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.new")
         try:
             with beside.open("wb") as file:
-                os.fchmod(file.fileno(), self.path.stat().st_mode & 0o7777)
+                if self.path.exists():
+                    os.fchmod(file.fileno(), self.path.stat().st_mode & 0o7777)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

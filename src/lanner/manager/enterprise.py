@@ -17,7 +17,7 @@ from lanner.manager.core import Core
 from lanner.manager.events import EnterpriseChanged
 from lanner.manager.queues import Queue
 from lanner.model.enterprise import EnterpriseMap, Machine, PublicQueue
-from lanner.model.errors import LannerError
+from lanner.model.errors import LannerError, UnsupportedOperationError
 from lanner.model.format_name import PublicName
 from lanner.model.path_name import PathName, parse_path_name
 from lanner.store import Changes
@@ -81,6 +81,16 @@ class EnterpriseView:
         if changed:
             self._adopt()
         return changed
+
+    async def replace(self, text: str) -> None:
+        """Take another enterprise, given as a directory file, instead of this one."""
+        if self._directory is None:
+            raise UnsupportedOperationError(
+                "no directory is configured",
+                hint="start the manager with --enterprise FILE, which need not exist",
+            )
+        await self._directory.replace_all(text)
+        await self.refresh()
 
     # What is known.
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from lanner.schema.base import Out
+from typing import Annotated
 
-__all__ = ["DirectoryAnswer"]
+from msgspec import Meta
+
+from lanner.schema.base import In, Out
+
+__all__ = ["DirectoryAnswer", "ReplaceDirectoryRequest"]
+
+
+class ReplaceDirectoryRequest(In, frozen=True, kw_only=True):
+    """Another enterprise."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=60_000_000, description="A directory file")]
 
 
 class DirectoryAnswer(Out, frozen=True, kw_only=True):

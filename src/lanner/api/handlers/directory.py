@@ -7,9 +7,9 @@ from lanner.api.tokens import Caller
 from lanner.directory.export import dump
 from lanner.model.errors import QueueNotFoundError
 from lanner.schema.base import In
-from lanner.schema.directory import DirectoryAnswer
+from lanner.schema.directory import DirectoryAnswer, ReplaceDirectoryRequest
 
-__all__ = ["refresh", "show"]
+__all__ = ["refresh", "replace", "show"]
 
 
 async def show(api: Api, caller: Caller, request: In) -> DirectoryAnswer:
@@ -41,3 +41,9 @@ async def refresh(api: Api, caller: Caller, request: In) -> DirectoryAnswer:
     """Read the directory now."""
     await api.manager.enterprise.refresh()
     return await show(api, caller, request)
+
+
+async def replace(api: Api, caller: Caller, request: ReplaceDirectoryRequest) -> DirectoryAnswer:
+    """Take another enterprise."""
+    await api.manager.enterprise.replace(request.text)
+    return await show(api, caller, In())
