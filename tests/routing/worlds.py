@@ -59,7 +59,7 @@ def world(
     gates: Mapping[str, Sequence[str]] | None = None,
     more_sites: Iterable[str] = (),
 ) -> EnterpriseMap:
-    """Sites with one letter each: ``{"AB": 3}``. Each has a gate ``A-GW`` and a client ``A-1``, or as given."""
+    """Sites of one letter: ``{"AB": 3}``. Each has a gate ``A-GW`` and a client ``A-1``, or as given."""
     names = sorted({letter for pair in links for letter in pair} | set(more_sites))
     own = gates is None
     gates = gates or {name: [f"{name}-GW"] for name in names}
@@ -138,23 +138,22 @@ def enterprises(draw: st.DrawFn, shape: Shape) -> EnterpriseMap:  # noqa: C901
     if shape.lists and routers:
         pool = st.sampled_from(everybody if shape.wrong else routers)
         for one in machines:
-            if draw(st.integers(0, 3)) == 0:
-                one["out_routing"] = tuple(draw(st.lists(pool, max_size=2, unique=True)))
-            if draw(st.integers(0, 3)) == 0:
-                one["in_routing"] = tuple(draw(st.lists(pool, max_size=2, unique=True)))
+            for key in ("out_routing", "in_routing"):
+                if draw(st.integers(0, 3)) == 0:
+                    one[key] = tuple(draw(st.lists(pool, max_size=2, unique=True)))
     costs = st.integers(1, 4) if not shape.wrong else st.integers(-1, 4)
     links = []
     for number in range(draw(st.integers(0, 2 * count))):
-        one, other = draw(st.sampled_from(names)), draw(st.sampled_from(names))
-        if one == other and not shape.wrong:
+        near, far = draw(st.sampled_from(names)), draw(st.sampled_from(names))
+        if near == far and not shape.wrong:
             continue
         links.append(
             RoutingLink(
                 id=UUID(int=number + 1),
-                site1=ids[one],
-                site2=ids[other],
+                site1=ids[near],
+                site2=ids[far],
                 cost=draw(costs),
-                gates=tuple(gates[one] + gates[other]),
+                gates=tuple(gates[near] + gates[far]),
             )
         )
     return EnterpriseMap(
