@@ -164,6 +164,18 @@ def test_a_server_of_several_sites_is_of_the_askers_own_or_of_its_first() -> Non
     assert elsewhere.responding_site_id == OTHER_SITE
 
 
+def test_every_request_gets_its_own_correlation_and_its_own_kind_of_reply() -> None:
+    session = session_in(S.LISTENING)
+    for number in range(4):
+        asked = replace(REQUEST, request_id=UUID(int=number))
+        assert ask(session, asked.encode()) == replace(OTHER_REPLY, correlation_id=UUID(int=number))
+        local = ask(session, replace(asked, site_id=OTHER_SITE).encode(), over_ipx=number % 2 == 1)
+        assert local.is_from_our_site
+        assert (local.correlation_id, local.connected_network_mask) == (UUID(int=number), number % 2)
+    session.change(offer("NEW"))
+    assert ask(session, REQUEST.encode()).servers[0].name == "NEW"
+
+
 def test_all_directory_servers_are_listed_in_order() -> None:
     session = session_in(S.LISTENING, offer("C", "A", "B"))
     assert [server.name for server in ask(session, REQUEST.encode()).servers] == ["C", "A", "B"]

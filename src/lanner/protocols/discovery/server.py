@@ -36,6 +36,7 @@ from lanner.protocols.discovery.wire import (
     PacketFault,
     TopologyClientRequest,
     TopologyServerReply,
+    answering,
     decode_request,
 )
 
@@ -161,6 +162,7 @@ class ServerSession:
         """Say this from now on."""
         self.offer = offer
         self._servers = tuple(map(DirectoryServer, offer.fitting_servers()))
+        self._replies: dict[tuple[bool, bool], bytes] = {}
 
     @property
     def offered_servers(self) -> tuple[str, ...]:
@@ -210,4 +212,13 @@ class ServerSession:
             return Discarded("it is of another enterprise")
         if not self._rate_limit.allow(source, now):
             return Discarded("its sender has had its share of replies")
-        return Reply(self.offer.reply(request, self._servers, over_ipx=over_ipx).encode())
+        return Reply(self._reply(request, over_ipx))
+
+    def _reply(self, request: TopologyClientRequest, over_ipx: bool) -> bytes:
+        """A reply is made once for each kind of asker: making it takes as long as all the rest."""
+        kind = request.site_id in self.offer.site_ids, over_ipx
+        reply = self._replies.get(kind)
+        if reply is None:
+            made = self.offer.reply(request, self._servers, over_ipx=over_ipx)
+            reply = self._replies[kind] = made.encode()
+        return answering(reply, request.request_id)

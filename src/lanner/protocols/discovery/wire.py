@@ -25,6 +25,7 @@ __all__ = [
     "TopologyClientRequest",
     "TopologyPacketHeader",
     "TopologyServerReply",
+    "answering",
     "decode",
     "decode_reply",
     "decode_request",
@@ -144,6 +145,11 @@ class TopologyServerReply:
                 array,
             )
         )
+
+
+def answering(reply: bytes, request_id: UUID) -> bytes:
+    """The same reply to another request: nothing but the CorrelationID differs (2.2.3)."""
+    return reply[:4] + request_id.bytes_le + reply[20:]
 
 
 def decode(data: bytes) -> TopologyClientRequest | TopologyServerReply:
