@@ -28,7 +28,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -139,6 +139,8 @@ class OutgoingSession:
         self._acknowledged = progress.acknowledged
         self._tail = progress.acknowledged
         """The number of the last message of the stream that was sent, or acknowledged."""
+        self._reached = queue.stream.identifier, queue.stream.sequence
+        """The stream, and the last number of it that was ever sent: before a restart that may be any."""
         self._waiting: dict[int, Position] = {}
         """By number: arrived, as the 200 says, and not yet acknowledged by a receipt."""
         self._unread: dict[int, Position] = {}
@@ -230,6 +232,15 @@ class OutgoingSession:
             messages = deque(await self._load(positions))
             if not messages:
                 self._rewinds += 1  # one of them is gone: the others are taken once more
+            elif arrived := self._arrived(unsent, messages):
+                await self._settle(arrived)
+                kept = {position.lookup_id for position, _, _ in arrived}
+                messages = deque(
+                    message
+                    for position, message in zip(unsent, messages, strict=True)
+                    if position.lookup_id not in kept
+                )
+                unsent = deque(position for position in unsent if position.lookup_id not in kept)
             # Whatever is waited for, something that comes before these may have been given back meanwhile.
             while unsent and await self._connect() and rewinds == self._rewinds:
                 if not await self._send(unsent[0], messages[0], rewinds):
@@ -247,6 +258,19 @@ class OutgoingSession:
             # Also after a defect of ours: they must not stay locked.
             self._transfers.release(unsent)
         return not unsent
+
+    def _arrived(
+        self, positions: Iterable[Position], messages: Iterable[Message]
+    ) -> list[tuple[Position, Message, int]]:
+        """What receipts have told of and was not let go yet: a restart or a resend came between."""
+        arrived = []
+        for position, message in zip(positions, messages, strict=True):
+            if message.transaction is None or self._is_gone(position) or not self._transfers.is_own(message):
+                continue
+            place = self._transfers.place_of(self.queue, message)
+            if place.stream == self._stream and place.number <= self._acknowledged:
+                arrived.append((position, message, place.number))
+        return arrived
 
     async def _send(self, position: Position, message: Message, rewinds: int) -> bool:
         """Send User Message (3.1.7.2). Says whether it is dealt with: it may not be its turn any more."""
@@ -274,6 +298,7 @@ class OutgoingSession:
         self._sent_bytes += len(body)
         if place is not None:
             self._tail = place.number
+            self._reached = max(self._reached, (place.stream, place.number))
         if not self._deadlines.is_set(self._time_out):
             self._deadlines.set(self._time_out, self._patience())
         return True
@@ -548,10 +573,12 @@ class OutgoingSession:
 
     async def acknowledge(self, number: int, stream: int = 0) -> None:
         """Stream Receipt Message Processing (3.1.5.1.8): everything up to a number has arrived."""
+        self._stream = self.stream  # known before the first message is sent, if a restart came between
         if stream and stream != self._stream:
             return  # of a stream that was begun anew
-        if number > self._tail:
-            log.warning("%s: a receipt for %d, and only %d were sent", self.queue.name, number, self._tail)
+        if (self._stream, number) > self._reached:
+            sent = self._reached[1]
+            log.warning("%s: a receipt for %d, and only %d were sent", self.queue.name, number, sent)
             return
         transfer, clock = self.queue.transfer, self._transfers.clock
         transfer.last_acknowledgment_time = clock.time()
@@ -559,6 +586,7 @@ class OutgoingSession:
         if number <= self._acknowledged:
             return
         self._acknowledged = number
+        self._tail = max(self._tail, number)
         self._resend_index = 0
         self._deadlines.clear(self._resend)
         covered = [(each, self._waiting.pop(each)) for each in sorted(self._waiting) if each <= number]
