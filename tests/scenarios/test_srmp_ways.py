@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 from tests.scenarios.lossy_proxy import CALM, LossyProxy, Weather
 from tests.scenarios.srmp_machines import Machine
+from tests.scenarios.srmp_process import free_port
 
 from lanner.model.message import MAX_MESSAGE_SIZE, Acknowledgments, Delivery, Message
 from lanner.protocols.srmp.redirection import Redirection, Redirections
@@ -181,3 +182,25 @@ async def test_a_large_body_takes_longer_than_an_answer_may(tmp_path: Path) -> N
         assert len((await beta.receive(large)).body) == MAX_MESSAGE_SIZE
         assert time.monotonic() - began > 0.5
         assert proxy.met["DELAYED"] == 1  # the first attempt was the last
+
+
+async def test_a_receipt_for_what_was_sent_before_a_restart_counts(tmp_path: Path) -> None:
+    back_port = free_port()
+    alpha = Machine(tmp_path, "alpha", srmp_url=f"http://alpha:{back_port}", srmp_resend=(60.0,))
+    beta = Machine(tmp_path, "beta")
+    there, back = LossyProxy(beta.port, 1, CALM), LossyProxy(alpha.port, 2, CALM)
+    address = f"DIRECT=http://beta:{await there.start()}/msmq/private$/orders"
+    async with AsyncExitStack() as stack:
+        for machine in (alpha, beta):
+            await machine.start()
+            stack.push_async_callback(machine.stop)
+        stack.push_async_callback(there.stop)
+        orders = await beta.create("orders", transactional=True)
+        await alpha.send_stream(address, *(Message(label=str(number)) for number in range(300)))
+        await beta.until_count(orders, 300)
+        await there.stop()
+        await alpha.restart()
+        assert alpha.count(address) == 300
+        await back.start(back_port)  # now the receipt comes through
+        stack.push_async_callback(back.stop)
+        await alpha.until_count(address, 0)
