@@ -108,6 +108,8 @@ def enterprises(draw: st.DrawFn, shape: Shape) -> EnterpriseMap:  # noqa: C901
 
     def add(name: str, home: str, routing: bool) -> UUID:
         identifier = UUID(int=draw(st.integers(1, 1 << 20)) << 16 | len(machines))
+        if shape.wrong and machines and draw(st.integers(0, 7)) == 0:
+            identifier = draw(st.sampled_from(machines))["id"]  # a clone
         sites = [ids[home]]
         if shape.multi_site:
             extra = draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
@@ -158,7 +160,11 @@ def enterprises(draw: st.DrawFn, shape: Shape) -> EnterpriseMap:  # noqa: C901
         )
     return EnterpriseMap(
         enterprise=ENTERPRISE,
-        sites=tuple(Site(id=ids[name], name=name) for name in names),
+        sites=tuple(
+            Site(id=ids[name], name=name)
+            for name in names
+            if not shape.wrong or draw(st.integers(0, 7))  # some are unknown
+        ),
         links=tuple(links),
         networks=tuple(ConnectedNetwork(id=one, name=str(one)) for one in networks),
         machines=tuple(Machine(**one) for one in machines),

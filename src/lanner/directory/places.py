@@ -65,8 +65,8 @@ class Places:
             found = _HEADER.match(line) if "[" in line else None
             if found and len(found[1]) == len(found[5]):
                 headers.append((number, found[2] or found[3] or found[4]))
-        ends = [number for number, _ in headers[1:]] + [len(self.lines)]
+        ends = [*(number for number, _ in headers[1:]), len(self.lines)]
         blocks: dict[str, list[Block]] = {}
-        for (first, name), end in zip(headers, ends, strict=True):
+        for (first, name), end in zip(headers, ends, strict=False):
             blocks.setdefault(name, []).append(Block(first, end))
         return blocks

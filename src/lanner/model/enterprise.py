@@ -218,11 +218,12 @@ class EnterpriseMap:
 
     @cached_property
     def _machines_by_site(self) -> Mapping[UUID, tuple[Machine, ...]]:
-        return _by_site((site, machine) for machine in self.machines for site in set(machine.sites))
+        known = self.machines_by_id.values()  # of clones the first alone, here as everywhere
+        return _by_site((site, machine) for machine in known for site in set(machine.sites))
 
     @cached_property
     def _routing_servers_by_site(self) -> Mapping[UUID, tuple[Machine, ...]]:
-        routing = (machine for machine in self.machines if machine.routes)
+        routing = (machine for machine in self.machines_by_id.values() if machine.routes)
         return _by_site((site, machine) for machine in routing for site in set(machine.sites))
 
     @cached_property
@@ -242,7 +243,7 @@ class EnterpriseMap:
         return _by_site(
             (site, machine)
             for site, machine in found
-            if machine is not None and machine.routes and site in machine.sites
+            if machine is not None and machine.routes and site in machine.sites and self.site(site)
         )
 
     @cached_property
