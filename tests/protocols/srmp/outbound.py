@@ -59,6 +59,7 @@ class FakeLink:
 
     def answer(self, *statuses: int) -> None:
         """Answer the oldest requests, all in one packet."""
+        assert not self.is_closed
         del self.unanswered[: len(statuses)]
         self.owner.replied([Reply(status, f"status {status}") for status in statuses])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import tempfile
 from collections.abc import Awaitable
 from pathlib import Path
@@ -20,6 +21,7 @@ from lanner.manager import ManagerSettings, ManualClock, QueueManager
 from lanner.model.codes import MessageClass
 from lanner.model.message import Message
 from lanner.model.queue import QueueProperties
+from lanner.protocols.srmp import wire
 from lanner.protocols.srmp.settings import SrmpSettings
 from lanner.store import Changes
 
@@ -37,6 +39,7 @@ class Lossy(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.clock = ManualClock()
         self.network = FakeNetwork()
+        self.numbers = itertools.count()
         self.sent: list[bytes] = []
         self.received: list[bytes] = []
 
@@ -68,7 +71,7 @@ class Lossy(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 6), keeps=st.booleans())
     def send(self, count: int, keeps: bool) -> None:
-        texts = [b"%d" % (len(self.sent) + each) for each in range(count)]
+        texts = [b"%d" % next(self.numbers) for _ in range(count)]
         self.run(self.outbound.stream(*texts, negative_journaling=keeps))
         self.sent.extend(texts)
 
@@ -92,8 +95,19 @@ class Lossy(RuleBasedStateMachine):
 
     @rule()
     def refuse_for_now(self) -> None:
-        if self.network.links and self.network.links[-1].unanswered:
+        if self._unanswered():
             self.run(self.outbound.answer(503))
+
+    @rule()
+    def refuse_for_ever(self) -> None:
+        """The next message is answered 400: if it has not arrived before, it never will."""
+        if self._unanswered():
+            body = self._unanswered()[0].body or b""
+            if body not in self.run(self._there()):
+                self.sent.remove(body)
+                for link in self.network.links:
+                    link.posted = [srmp for srmp in link.posted if srmp.body != body]
+            self.run(self.outbound.answer(400))
 
     @rule(seconds=st.sampled_from([0.5, 1, 20, 30, 60, 300]))
     def wait(self, seconds: float) -> None:
@@ -136,7 +150,7 @@ class Lossy(RuleBasedStateMachine):
     @invariant()
     def nothing_twice_and_all_in_order(self) -> None:
         if hasattr(self, "outbound"):
-            there = self.received + self.run(bodies(self.receiver, THERE))
+            there = self.run(self._there())
             assert there == self.sent[: len(there)]
 
     def teardown(self) -> None:
@@ -165,6 +179,14 @@ class Lossy(RuleBasedStateMachine):
         assert await self.outbound.left() == []
 
     # How.
+
+    def _unanswered(self) -> list[wire.SrmpMessage]:
+        """What was posted on the connection that is there."""
+        links = [link for link in self.network.links if not link.is_closed]
+        return links[-1].unanswered if links else []
+
+    async def _there(self) -> list[bytes]:
+        return self.received + await bodies(self.receiver, THERE)
 
     async def _wait(self, seconds: float) -> None:
         self.clock.advance(seconds)

@@ -260,3 +260,16 @@ async def test_the_same_after_a_restart(opened: Opener, clock: ManualClock) -> N
         assert [body for body, _ in await outbound.kept(DEAD_LETTER)] == [b"d"]
         assert await outbound.conclude(2, RECEIVED, stream=old)
         assert await outbound.left() == []
+
+
+async def test_a_receipt_for_a_number_between_two_resets(outbound: Outbound) -> None:
+    """A copy that was late arrived, and the receiver knows the message by the number that it had then."""
+    await outbound.stream(b"a", negative_journaling=True)
+    await outbound.session.reset()
+    await outbound.settle()
+    between = outbound.session.stream
+    await outbound.session.reset()
+    await outbound.settle()
+    assert outbound.session.stream > between
+    assert await outbound.conclude(1, RECEIVED, stream=between)
+    assert await outbound.left() == []

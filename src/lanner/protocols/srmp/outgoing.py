@@ -704,13 +704,16 @@ class OutgoingSession:
         if identifier is not None:
             found = self.queue.messages.with_id(identifier)
             return next((position for position in found if not self._is_gone(position)), None)
+        moved = self.queue.stream.resets.get(stream)
+        if moved is not None:
+            # It arrived under a number that a stream had before it was begun anew.
+            stream, number = moved[0], number - moved[1]
         known = self._unread.get(number) or self._waiting.get(number)
         if stream == self._stream and known is not None and not self._is_gone(known):
             return known
         async for position, message in self._transfers.places(self.queue):
-            marks, place = message.transaction, self._transfers.place_of(self.queue, message)
-            assert marks is not None
-            if (stream, number) in ((place.stream, place.number), (marks.stream, marks.sequence)):
+            place = self._transfers.place_of(self.queue, message)
+            if (stream, number) == (place.stream, place.number):
                 return None if self._is_gone(position) else position
         return None
 
