@@ -1,0 +1,1 @@
+"""DCE/RPC over TCP (C706, MS-RPCE): the layer itself, which knows nothing of MSMQ."""
