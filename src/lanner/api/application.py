@@ -108,7 +108,8 @@ class Application:
                 request.state = (None, caller)
                 return None
             endpoint = self._find(path, request.method)
-            caller.check(endpoint.right)
+            if endpoint.right is not None:
+                caller.check(endpoint.right)
         except _RefusedError as refusal:
             return _reply(refusal.status, _codec_of(request), refusal.answer)
         except errors.LannerError as error:

@@ -73,7 +73,7 @@ class Endpoint:
     request: type[In]
     answer: type[msgspec.Struct] | str
     """What comes back: a struct, or a content type."""
-    right: Right
-    """What a token must allow, at the least."""
+    right: Right | None
+    """What a token must allow, at the least; nothing where any token will do."""
     waits: bool = False
     """Whether it may wait for a message: then it ends when the client goes away."""

@@ -131,7 +131,7 @@ ENDPOINTS = (
         waits=True,
     ),
     Endpoint("POST", "/v1/messages/move", "Move a message", messages.move, MoveRequest, DoneAnswer, RECEIVE),
-    Endpoint("POST", "/v1/transactions", "Begin", transactions.begin, BeginRequest, TransactionAnswer, SEND),
+    Endpoint("POST", "/v1/transactions", "Begin", transactions.begin, BeginRequest, TransactionAnswer, None),
     Endpoint(
         "POST",
         "/v1/transactions/renew",
@@ -139,13 +139,13 @@ ENDPOINTS = (
         transactions.renew,
         TransactionRequest,
         DoneAnswer,
-        SEND,
+        None,
     ),
     Endpoint(
-        "POST", "/v1/transactions/commit", "Commit", transactions.commit, TransactionRequest, SendAnswer, SEND
+        "POST", "/v1/transactions/commit", "Commit", transactions.commit, TransactionRequest, SendAnswer, None
     ),
     Endpoint(
-        "POST", "/v1/transactions/abort", "Abort", transactions.abort, TransactionRequest, DoneAnswer, SEND
+        "POST", "/v1/transactions/abort", "Abort", transactions.abort, TransactionRequest, DoneAnswer, None
     ),
     Endpoint(
         "GET",

@@ -76,6 +76,13 @@ def send(
         typer.echo(f"{'sent before' if answer.replayed else 'sent'} {answer.ids[0]}")
 
 
+PRINTING_SECONDS = 60.0
+"""How long messages may take to be printed before they are given back."""
+
+MAX_LEASE = 3600.0
+"""The longest that the API grants."""
+
+
 @talks_to_manager
 def receive(
     session: Session,
@@ -85,9 +92,15 @@ def receive(
     message_id: Annotated[str | None, typer.Option("--id", help="Only this message.")] = None,
     correlation: Annotated[str | None, typer.Option(help="Only a message that belongs to this one.")] = None,
 ) -> None:
-    """Receive messages."""
+    """Receive messages.
+
+    They are taken when they are printed: where they cannot be, they are given back.
+    """
     options: dict[str, Any] = {"message_id": message_id, "correlation_id": correlation}
-    _print(session, session.client.receive(queue, count=count, wait=timeout, **options))
+    lease = min(timeout + PRINTING_SECONDS, MAX_LEASE)
+    with session.client.transaction(lease=lease) as transaction:
+        _print(session, transaction.receive(queue, count=count, wait=timeout, **options))
+        sys.stdout.flush()
 
 
 @talks_to_manager
