@@ -14,6 +14,7 @@ from lanner.manager.events import (
     QueueChanged,
     QueueCreated,
     QueueDeleted,
+    StreamResendWanted,
 )
 from lanner.manager.naming import AnyName
 from lanner.manager.positions import PositionState
@@ -172,6 +173,10 @@ class Administration:
         outgoing = _outgoing(queue)
         await self._set_on_hold(outgoing, False, OutgoingQueueResumed(outgoing))
 
+    def resend(self, queue: Queue) -> None:
+        """Resend Transactional Sequence (MS-MQMR 3.1.4.2): the protocol that serves the queue does it."""
+        self._core.events.publish(StreamResendWanted(_outgoing(queue)))
+
     async def _set_on_hold(self, queue: OutgoingQueue, on_hold: bool, event: Event) -> None:
         # Deviation: the text lets a restart forget the pause; here an operator's decision holds.
         old_record = queue.record
@@ -243,6 +248,7 @@ def _undelete(members: list[Queue]) -> None:
 def _outgoing(queue: Queue) -> OutgoingQueue:
     if not isinstance(queue, OutgoingQueue):
         raise UnsupportedOperationError(
-            f"{queue.name} is not an outgoing queue", hint="only outgoing queues are paused and resumed"
+            f"{queue.name} is not an outgoing queue",
+            hint="only outgoing queues are paused, resumed and sent again",
         )
     return queue

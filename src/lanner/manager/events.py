@@ -103,6 +103,13 @@ class OutgoingQueueResumed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class StreamResendWanted(Event):
+    """The stream of this queue is to be sent again now (Resend Transactional Sequence, MS-MQMR 3.1.4.2)."""
+
+    queue: OutgoingQueue
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectionChanged(Event):
     """The manager was taken offline or brought online (MS-MQDMPR 3.1.4.12 and 3.1.4.13)."""
 

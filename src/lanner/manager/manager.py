@@ -293,6 +293,11 @@ class QueueManager:
         self._core.check_running()
         await self._administration.resume(self._core.queues.get(name))
 
+    def resend_stream(self, name: AnyName) -> None:
+        """Send the messages of an outgoing queue's stream again now that wait for a receipt."""
+        self._core.check_running()
+        self._administration.resend(self._core.queues.get(name))
+
     def queue(self, name: AnyName) -> QueueInfo:
         """Show one queue: local, journal, subqueue or outgoing."""
         return describe_queue(self._core.queues.get(name), self._core.queues, is_alone=True)

@@ -141,6 +141,8 @@ class OutgoingQueue(Queue):
         super().__init__(queue_id, QueueKind.OUTGOING, None, record, None)
         self.state = OutgoingState.ON_HOLD if record.on_hold else OutgoingState.INACTIVE
         self.next_hops: tuple[str, ...] = ()
+        self.peer = ""
+        """The address that it is connected to, or was last."""
         self.served_by: str | None = None
         """The protocol that takes messages from here; None says that nothing does."""
         self.connections: deque[Connection] = deque(maxlen=MAX_CONNECTIONS)

@@ -7,13 +7,14 @@ messages that it is about.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from lanner.manager.clock import Clock
 from lanner.manager.core import Core
 from lanner.manager.delivery import Delivery
 from lanner.manager.events import QueueDeleted
+from lanner.manager.naming import AnyName
 from lanner.manager.numbering import Numbering
 from lanner.manager.opening import check_access
 from lanner.manager.positions import TRANSACTIONAL, Position, PositionState
@@ -106,6 +107,20 @@ class Transfers:
     def queue_by_id(self, number: int) -> Queue | None:
         """Find a queue by the store's number."""
         return self._core.queues.by_id().get(number)
+
+    # Looking, without opening or making anything.
+
+    def find(self, name: AnyName) -> Queue | None:
+        """Find a queue of this manager, local or outgoing."""
+        return self._core.queues.find(name)
+
+    def every_queue(self) -> Iterator[Queue]:
+        """All queues, journals, subqueues and outgoing ones too."""
+        return iter(self._core.queues)
+
+    def format_name(self, queue: Queue) -> str:
+        """The format name by which a queue is reached."""
+        return self._core.queues.format_name(queue)
 
     # Coming in.
 

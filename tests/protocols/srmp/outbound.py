@@ -46,6 +46,7 @@ class FakeLink:
         self.unanswered: list[wire.SrmpMessage] = []
         self.posted: list[wire.SrmpMessage] = []
         self.is_closed = False
+        self.peer = "10.0.0.9"
 
     def post(self, head: bytes, body: bytes) -> None:
         assert not self.is_closed

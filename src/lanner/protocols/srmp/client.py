@@ -87,6 +87,10 @@ class LinkOwner(Protocol):
 class Link(Protocol):
     """A connection that is there."""
 
+    @property
+    def peer(self) -> str:
+        """The address at its other end."""
+
     def post(self, head: bytes, body: bytes) -> None:
         """Send one request."""
 
@@ -153,6 +157,12 @@ class _HttpLink(asyncio.Protocol):
         """Whether the answer that is coming has no length: it ends where the connection does."""
 
     # Link.
+
+    @property
+    def peer(self) -> str:
+        """The address at its other end."""
+        name = self._transport.get_extra_info("peername")
+        return str(name[0]) if name else ""
 
     def post(self, head: bytes, body: bytes) -> None:
         """Send one request."""

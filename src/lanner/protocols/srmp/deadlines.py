@@ -37,6 +37,11 @@ class Deadlines:
         """Whether a deadline is set."""
         return callback in self._deadlines
 
+    def seconds_left(self, callback: Callable[[], None]) -> float | None:
+        """How long it is until a deadline, if it is set."""
+        at = self._deadlines.get(callback)
+        return None if at is None else max(0.0, at - self._clock.monotonic())
+
     def stop(self) -> None:
         """Forget all."""
         self._deadlines.clear()

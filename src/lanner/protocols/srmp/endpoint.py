@@ -20,6 +20,7 @@ from lanner.manager.events import (
     QueueCreated,
     QueueDeleted,
     Stopping,
+    StreamResendWanted,
 )
 from lanner.manager.queues import OutgoingQueue, Queue
 from lanner.model.codes import MessageClass
@@ -86,6 +87,7 @@ class SrmpEndpoint:
             manager.events.subscribe(OutgoingMessages, self._wake),
             manager.events.subscribe(OutgoingQueuePaused, self._pause),
             manager.events.subscribe(OutgoingQueueResumed, self._resume),
+            manager.events.subscribe(StreamResendWanted, self._resend),
             manager.events.subscribe(ConnectionChanged, self._change_connection),
             manager.events.subscribe(Stopping, lambda _: self._stop_sessions()),
         ]
@@ -211,6 +213,11 @@ class SrmpEndpoint:
         session = self._sessions.get(event.queue.id)
         if session is not None:
             session.resume()
+
+    def _resend(self, event: StreamResendWanted) -> None:
+        session = self._sessions.get(event.queue.id)
+        if session is not None:
+            session.resend()
 
     def _change_connection(self, event: ConnectionChanged) -> None:
         for session in tuple(self._sessions.values()):

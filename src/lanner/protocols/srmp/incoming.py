@@ -131,6 +131,8 @@ class IncomingStream:
         self._rejections = 0
         self._unacknowledged_since: float | None = None
         self._timer: Timer | None = None
+        if self.state.stream:
+            self._show(self.state.last_access)
         if self.state.acknowledged < self.state.number:
             self._schedule_receipt()
 
@@ -203,13 +205,13 @@ class IncomingStream:
             self._batch.done.set_exception(error)
             self._batch = None
 
-    def _show(self) -> None:
+    def _show(self, last_access: float | None = None) -> None:
         self.queue.incoming_transfers[self.sender] = IncomingTransfer(
             format_name=self._durable.format_name,
             sender=self.sender,
             stream=self._durable.stream,
             number=self._durable.number,
-            last_access=self._clock.time(),
+            last_access=self._clock.time() if last_access is None else last_access,
             rejections=self._rejections,
         )
 

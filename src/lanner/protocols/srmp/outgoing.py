@@ -67,6 +67,8 @@ IN_FLIGHT_BYTES = 2 * 1024 * 1024
 SLOWEST_LINK = 32 * 1024
 """Bytes a second that any network carries: an answer is waited for from when the message can be there."""
 
+NO_RECEIPT = "no stream receipt came in time"
+
 RECEIPT_CHUNK = 1_000
 """Messages that one set of changes lets go when a receipt covers many."""
 
@@ -147,6 +149,7 @@ class OutgoingSession:
         """By number: acknowledged, and not yet known what became of them."""
         self._resend_index = 0
         self._must_resend = False
+        self._resend_reason = NO_RECEIPT
         queue.served_by = "SRMP"
         self._set_state(OutgoingState.DISCONNECTED)
         self._deadlines.set(self._clean_up, self._settings.cleanup)
@@ -184,6 +187,21 @@ class OutgoingSession:
         """Resume Queue (3.1.7.5)."""
         self._set_state(OutgoingState.DISCONNECTED)
         self._await_receipts()
+        self.wake()
+
+    def resend(self) -> None:
+        """Send everything again now that waits for a receipt: an administrator says so (MS-MQMR 3.1.4.2).
+
+        The interval does not grow by that. What is paused or offline stays so.
+        """
+        is_held = self.queue.is_on_hold or not self._services.is_online()
+        if is_held or self._is_stopped or self._is_resetting:
+            return
+        if self.queue.state is OutgoingState.INACTIVE:
+            self._deadlines.clear(self._retry)
+            self._set_state(OutgoingState.DISCONNECTED)
+        if self._waiting:
+            self._resend_waiting("an administrator asked for a resend")
         self.wake()
 
     def stop(self) -> None:
@@ -366,6 +384,7 @@ class OutgoingSession:
             link.close()
             return False
         self._link = link
+        self.queue.peer = link.peer
         self._set_state(OutgoingState.CONNECTED)
         self._remember(ConnectionStatus.ESTABLISHED)
         self._deadlines.set(self._clean_up, self._settings.cleanup)
@@ -528,13 +547,17 @@ class OutgoingSession:
 
     def _resend(self) -> None:
         """No receipt has come in time: send everything again that waits for one (3.1.6.2)."""
-        if not self._waiting:
-            return
-        self._resend_index += 1
+        if self._waiting:
+            self._resend_index += 1
+            self._resend_waiting(NO_RECEIPT)
+
+    def _resend_waiting(self, reason: str) -> None:
         self.queue.transfer.resends += 1
+        self._resend_reason = reason
         log.info(
-            "%s: no receipt for %d messages of its stream; they are sent again",
+            "%s: %s for %d messages of its stream; they are sent again",
             self.queue.name,
+            reason,
             len(self._waiting),
             extra=about(queues=[self.queue.name]),
         )
@@ -566,7 +589,7 @@ class OutgoingSession:
                     HistoryEvent.RETRANSMITTED,
                     self.queue.name,
                     message,
-                    reason="no stream receipt came in time",
+                    reason=self._resend_reason,
                     peer=str(self._target),
                 )
         self._transfers.submit(changes)
@@ -782,7 +805,8 @@ class OutgoingSession:
         transfer.unacknowledged = len(self._waiting)
         transfer.unread = len(self._unread)
         transfer.resend_interval = self._resend_interval()
-        transfer.resend_time = self._transfers.clock.time() + transfer.resend_interval
+        left = self._deadlines.seconds_left(self._resend)
+        transfer.resend_time = 0.0 if left is None else self._transfers.clock.time() + left
 
 
 def _about(queue: OutgoingQueue, message: Message) -> dict[str, object]:

@@ -352,6 +352,7 @@ class Receiver:
         if oldest.state.last_access > self._clock.time() - MAX_STREAM_AGE:
             raise _Refused(Answer(500, f"{MAX_STREAMS:,} streams are being followed already"))
         oldest.stop()
+        oldest.queue.incoming_transfers.pop(oldest.sender, None)
         del self._streams[key]
         changes = Changes()
         changes.state_deletes.append((STREAM_SCOPE, oldest.key))
