@@ -14,6 +14,7 @@ BENCHMARKS = (
     "api_send",
     "long_poll",
     "srmp",
+    "routing",
     "srmp_memory",
     "discovery",
 )

@@ -222,3 +222,12 @@ def test_a_way_around_a_site_without_gates() -> None:
     source = world({"AB": 1, "BC": 1, "AC": 9})
     assert hops(source, "A-GW", "C-1") == (Rule.NEXT_SITE, ["B-GW"])
     assert hops(source, "A-GW", "C-1", down=("B-GW",)) == (Rule.NEXT_SITE, ["C-GW"])
+
+
+def test_what_is_remembered_is_what_would_be_decided() -> None:
+    topology = Topology(LISTS)
+    for _ in range(2):
+        for here in LISTS.machines:
+            for target in LISTS.machines:
+                meant = decide(topology, here.id, target.id).identifiers
+                assert get_next_hops(topology, here.id, target.id) == meant

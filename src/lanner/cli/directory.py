@@ -52,7 +52,7 @@ def import_(
     if errors and not force:
         _print_findings(errors)
         raise LannerError(
-            f"{file} has {len(errors):,} errors and was not imported",
+            f"{file} was not imported: the checks find errors in it",
             hint="correct them, or say --force to take it as it is",
         )
     data = dump(loaded.map).encode()
@@ -104,7 +104,7 @@ def check(
             print_json(one)
     elif findings:
         _print_findings(findings)
-        typer.echo(f"{errors:,} errors, {len(findings) - errors:,} warnings")
+        typer.echo(f"errors: {errors:,}, warnings: {len(findings) - errors:,}")
     else:
         typer.echo("nothing is wrong")
     if errors:

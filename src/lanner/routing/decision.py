@@ -46,6 +46,11 @@ class Decision(NamedTuple):
     next_site: UUID | None = None
     """For ``NEXT_SITE``: which."""
 
+    @property
+    def identifiers(self) -> tuple[UUID, ...]:
+        """The hops as GetNextHops gives them."""
+        return tuple(hop.id for hop in self.hops)
+
 
 class NoRouteError(LannerError):
     """The routing attempt fails (MS-MQBR 3.1.5.1): at which machine, and why."""

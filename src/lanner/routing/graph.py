@@ -62,8 +62,8 @@ class SiteGraph:
         self.links: dict[tuple[int, int], RoutingLink] = {}
         """The cheapest link between two sites, the smaller number first."""
         self._take_links(enterprise, frozenset(gateless))
-        self._matrix = self._make_matrix()
-        self._rows = np.repeat(np.arange(len(self.ids), dtype=np.int32), np.diff(self._matrix.indptr))
+        self.matrix = self._make_matrix()
+        self._rows = np.repeat(np.arange(len(self.ids), dtype=np.int32), np.diff(self.matrix.indptr))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -74,8 +74,8 @@ class SiteGraph:
 
     def neighbours(self, site: int) -> list[int]:
         """The sites that a usable link joins to this one, in the order of their identifiers."""
-        row = self._matrix.indptr
-        return [int(number) for number in self._matrix.indices[row[site] : row[site + 1]]]
+        row = self.matrix.indptr
+        return [int(number) for number in self.matrix.indices[row[site] : row[site + 1]]]
 
     def tree(self, roots: Iterable[int]) -> Tree:
         """Find the least-cost ways from these sites to all others.
@@ -86,16 +86,16 @@ class SiteGraph:
         count = len(self.ids)
         if not chosen:
             return Tree((), np.full(count, np.inf), np.full(count, NO_SITE, dtype=np.int32))
-        costs: _Costs = dijkstra(self._matrix, indices=chosen, min_only=True)
+        costs: _Costs = dijkstra(self.matrix, indices=chosen, min_only=True)
         return Tree(chosen, costs, self._next_sites(chosen, costs))
 
     def _next_sites(self, roots: tuple[int, ...], costs: _Costs) -> _Numbers:
         count = len(self.ids)
-        rows, columns = self._rows, self._matrix.indices
+        rows, columns = self._rows, self.matrix.indices
         # An edge is tight if it lies on some least-cost way. Costs are whole numbers far below 2**53, so
         # sums are exact. A tight edge never ends in a root, because no link costs nothing.
         starts = costs[rows]
-        tight = np.flatnonzero((starts + self._matrix.data == costs[columns]) & (starts < np.inf))
+        tight = np.flatnonzero((starts + self.matrix.data == costs[columns]) & (starts < np.inf))
         rows, columns = rows[tight], columns[tight]
         from_root = starts[tight] == 0
         firsts = np.unique(columns[from_root]).astype(np.int32)

@@ -29,6 +29,10 @@ __all__ = [
 ]
 
 
+_BY_SITE = (Rule.NEXT_SITE, Rule.SITE_GATE, Rule.ROUTING_SERVER)
+"""The rules that lead out of the site, and so look at nothing but the destination's."""
+
+
 def get_next_hops(
     topology: Topology, source: UUID, destination: UUID, failed: Collection[UUID] = NOBODY
 ) -> tuple[UUID, ...]:
@@ -36,7 +40,17 @@ def get_next_hops(
 
     ``failed`` are queue managers that could not be reached just now: they come last. Raises NoRouteError.
     """
-    return tuple([hop.id for hop in decide(topology, source, destination, failed).hops])
+    if failed:
+        return decide(topology, source, destination, failed).identifiers
+    remembered = topology.remembered(source)
+    site = topology.plain_destinations.get(destination)
+    found = remembered.get(site) if site is not None else None
+    if found is None:
+        decision = decide(topology, source, destination)
+        found = decision.identifiers
+        if site is not None and decision.rule in _BY_SITE:
+            remembered[site] = found
+    return found
 
 
 def decide(

@@ -37,9 +37,9 @@ class RoutingTable:
         self._graph = graph
         self._ids = graph.ids
         self._index = graph.index
-        # Single numbers come out of a list faster than out of an array.
+        # Single numbers come out of a list faster than out of an array; costs are asked for less often.
         self._next: list[int] = tree.next_sites.tolist()
-        self._costs: list[float] = tree.costs.tolist()
+        self._costs = tree.costs
 
     def next_hop_site(self, destination: UUID) -> UUID | None:
         """NextHopSiteID for a DestinationSiteID."""
@@ -52,7 +52,7 @@ class RoutingTable:
     def cost(self, destination: UUID) -> float:
         """What the way to a site costs; infinite if there is none."""
         number = self._index.get(destination)
-        return math.inf if number is None else self._costs[number]
+        return math.inf if number is None else float(self._costs[number])
 
     def cheapest(self, destinations: Iterable[UUID]) -> UUID | None:
         """The destination's site that is cheapest to reach (decision 23), or nothing.
@@ -64,7 +64,7 @@ class RoutingTable:
             number = self._index.get(site)
             if number is None or self._next[number] == NO_SITE:
                 continue
-            key = (self._costs[number], self._next[number], number)
+            key = (float(self._costs[number]), self._next[number], number)
             if found is None or key < found:
                 found = key
         return None if found is None else self._graph.ids[found[2]]

@@ -24,6 +24,9 @@ __all__ = ["Topology", "Vantage"]
 MAX_TABLES = 256
 """Tables kept at a time. A manager needs one; 10,000 sites take 160 KB each, so this is 40 MB at most."""
 
+MAX_REMEMBERED = 64
+"""Sources whose decisions are remembered by site; a manager asks for itself alone."""
+
 MAX_VANTAGES = 10_000
 """Queue managers whose surroundings are remembered at a time, at about 1 KB each."""
 
@@ -59,6 +62,7 @@ class Topology:
         self.machines = dict(enterprise.machines_by_id)
         self._tables: OrderedDict[tuple[UUID, ...], RoutingTable] = OrderedDict()
         self._vantages: dict[int, Vantage] = {}
+        self._remembered: dict[UUID, dict[int, tuple[UUID, ...]]] = {}
         self._gates: dict[UUID, tuple[Machine, ...]] = {}
         self._gate_ids = frozenset(gate.id for site in enterprise.sites for gate in self.gates_of(site.id))
 
@@ -81,6 +85,32 @@ class Topology:
             if len(self._tables) > MAX_TABLES:
                 self._tables.popitem(last=False)
         return table
+
+    @cached_property
+    def plain_destinations(self) -> dict[UUID, int]:
+        """The site's number of each queue manager to which the way depends, elsewhere, on its site alone.
+
+        That is not so for one of several sites, with in-routing servers, or that is a gate itself.
+        """
+        index = self.graph.index
+        return {
+            machine.id: index[machine.sites[0]]
+            for machine in self.machines.values()
+            if len(machine.sites) == 1
+            and not machine.in_routing
+            and machine.sites[0] in index
+            and machine.id not in self._gate_ids
+            and machine.id not in self.down
+        }
+
+    def remembered(self, source: UUID) -> dict[int, tuple[UUID, ...]]:
+        """What a source has decided for plain destinations, by the number of their site."""
+        found = self._remembered.get(source)
+        if found is None:
+            if len(self._remembered) >= MAX_REMEMBERED:
+                self._remembered.clear()
+            found = self._remembered[source] = {}
+        return found
 
     def vantage(self, machine: Machine) -> Vantage:
         """The surroundings of a queue manager of this enterprise."""
