@@ -20,7 +20,7 @@ __all__ = [
 
 
 class FaultStatus(IntEnum):
-    """Statuses of a fault: C706 appendix E, and the Win32 codes that MS-RPCE 3.1.1.5.5 puts in their place."""
+    """Statuses of a fault: C706 appendix E, and Win32 codes (MS-RPCE 3.1.1.5.5)."""
 
     ACCESS_DENIED = 0x00000005
     """ERROR_ACCESS_DENIED."""

@@ -87,7 +87,7 @@ class CallContext:
     is_loopback: bool = False
     object_uuid: UUID | None = None
     big_endian: bool = False
-    """The byte order of the request's stub: `NdrReader(stub, context.big_endian)`. Answers are little-endian."""
+    """The byte order of the stub: `NdrReader(stub, context.big_endian)`. Answers are little-endian."""
     interface: InterfaceId = InterfaceId(NIL, 0)
     opnum: int = 0
     call_id: int = 0

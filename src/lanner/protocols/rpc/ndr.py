@@ -2,7 +2,7 @@
 
 A primitive is aligned to its own size, counted from the beginning of the stub. An array or string brings its
 counts. A pointer is a referent identifier in place, zero for NULL; what it points to follows the outermost
-structure or array that holds the pointer, left to right and depth first. `defer` and `resolve` keep that order:
+structure or array that holds the pointer, left to right and depth first. `defer` and `resolve` do that:
 
     count = reader.u32("count")
     present = reader.pointer_for(count, "names")      # NULL with a count is refused
@@ -35,6 +35,8 @@ T = TypeVar("T")
 MAX_DEFERRED_DEPTH = 32
 """How deep pointees may hold pointers: no interface of MSMQ needs more than four, and Python's stack ends."""
 
+NIL = UUID(int=0)
+
 FIRST_REFERENT = 0x00020000
 """Where referent identifiers begin. Any number but zero would do; this one is what captures show."""
 
@@ -44,7 +46,7 @@ class ContextHandle:
     """A context handle: 20 octets that the server gave out (C706 14.2, MS-RPCE 2.2.1.1.4)."""
 
     attributes: int = 0
-    uuid: UUID = UUID(int=0)
+    uuid: UUID = NIL
 
     @property
     def is_null(self) -> bool:
@@ -80,7 +82,7 @@ class NdrReader:
     # Primitives.
 
     def align(self, size: int) -> None:
-        """Skip the gap before something of this alignment. What is in the gap is nobody's business (14.2.2)."""
+        """Skip the gap before something of this alignment. What is in it does not matter (14.2.2)."""
         gap = -self._position % size
         if gap:
             self.take(gap, "a gap")
