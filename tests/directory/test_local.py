@@ -127,6 +127,9 @@ async def test_a_manager_is_published(path: Path) -> None:
     changed = msgspec.structs.replace(source.machines[0], version="6.3", address="10.0.0.9")
     await found.publish_machine(changed)
     assert (await found.read()).machine(changed.id) == changed
+    stamp = path.stat().st_mtime_ns
+    await found.publish_machine(msgspec.structs.replace(changed, security=b"sd", signing_keys=b"keys"))
+    assert path.stat().st_mtime_ns == stamp  # keys and descriptors are not for a file
     new = Machine(id=UUID(int=12), name="LON-2", sites=source.machines[0].sites)
     await found.publish_machine(new)
     assert (await found.read()).machine_named("LON-2") == new

@@ -53,7 +53,7 @@ def test_what_does_not_work_is_shown() -> None:
 def test_names_are_escaped_and_cut() -> None:
     source = EnterpriseMap(
         enterprise=ENTERPRISE,
-        sites=(Site(id=site_id("x"), name="<script>&\"' and much more than fits"),),
+        sites=(Site(id=site_id("x"), name="<script>&\"'\x00 and much more than fits"),),
     )
     drawn = draw(Topology(source))
     assert texts(drawn, "name")[0].startswith("<script>")

@@ -6,6 +6,7 @@ decides where; a store's transaction or a file written whole both do.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 
@@ -110,7 +111,7 @@ class KnownDirectory:
         changed = found is not self.current
         if changed:
             self.current = found
-            self._unsaved = encode(found)
+            self._unsaved = await asyncio.to_thread(encode, found)  # a large one takes 0.1 s
         if self._unsaved is not None:
             if self._save is not None and self._unsaved != self._kept:
                 await self._save(self._unsaved)  # if it fails, the next refresh tries again

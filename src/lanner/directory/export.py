@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
+
+import msgspec
 
 from lanner.directory.file_schema import TABLES, Key
 from lanner.model.directory_query import ObjectType, type_of
 from lanner.model.enterprise import DirectoryObject, EnterpriseMap, RoutingLink
 from lanner.model.queue import NULL_GUID, QueueProperties
 
-__all__ = ["TABLE_OF", "dump", "dump_object"]
+__all__ = ["TABLE_OF", "as_written", "dump", "dump_object"]
+
+_Object = TypeVar("_Object", bound=DirectoryObject)
 
 TABLE_OF = {
     ObjectType.ENTERPRISE: "enterprise",
@@ -27,7 +31,15 @@ TABLE_OF = {
 }
 """The file's name for each kind of object."""
 
+_UNWRITTEN = ("security", "encryption_keys", "signing_keys")
+
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def as_written(item: _Object) -> _Object:
+    """The object without what a file cannot say."""
+    fields = [name for name in _UNWRITTEN if getattr(item, name, b"")]
+    return msgspec.structs.replace(item, **dict.fromkeys(fields, b"")) if fields else item
 
 
 def dump(source: EnterpriseMap) -> str:

@@ -34,6 +34,9 @@ LIMITS = {"site": 20_000, "link": 200_000, "network": 1_000, "manager": 500_000,
 MAX_NAME = 256
 """Characters of a name or another short text, as MS-MQMQ 2.1.1 has for computers."""
 
+MAX_PATH = 4096
+"""Characters of a distinguished name, which has a part for each level of a directory."""
+
 MAX_LISTED = 256
 """Entries of one list: nobody has more sites, gates or routing servers than people can look after."""
 
@@ -68,14 +71,18 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"did you mean {by_key[found[0]]!r}?" if found else ""
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, limit: int = MAX_NAME) -> str:
     if not isinstance(value, str):
         raise WrongValueError(f"{value!r} is not a text", "put it in quotes")
-    if len(value) > MAX_NAME:
-        raise WrongValueError(f"the text has {len(value)} characters", f"write at most {MAX_NAME}")
+    if len(value) > limit:
+        raise WrongValueError(f"the text has {len(value)} characters", f"write at most {limit}")
     if not value.isprintable():
         raise WrongValueError(f"{value!r} has characters that cannot be printed", "leave them out")
     return value
+
+
+def _long_text(value: Any) -> str:
+    return _text(value, MAX_PATH)
 
 
 def _name(value: Any) -> str:
@@ -178,7 +185,7 @@ TABLES: dict[str, dict[str, Key]] = {
         "foreign": Key("foreign", _boolean),
         "primary_site_controller": Key("primary_site_controller", _text),
         "migrated": Key("migrated", _boolean),
-        "full_path": Key("full_path", _text),
+        "full_path": Key("full_path", _long_text),
     },
     "link": {
         "sites": Key("sites", _two_names, "site"),
@@ -186,7 +193,7 @@ TABLES: dict[str, dict[str, Key]] = {
         "gates": Key("gates", _names, "manager"),
         "id": Key("id", _identifier),
         "description": Key("description", _text),
-        "full_path": Key("full_path", _text),
+        "full_path": Key("full_path", _long_text),
     },
     "network": {"name": Key("name", _name), "id": Key("id", _identifier)},
     "manager": {
@@ -212,7 +219,7 @@ TABLES: dict[str, dict[str, Key]] = {
         "journal_quota": Key("journal_quota", _quota),
         "create_time": Key("create_time", _number),
         "modify_time": Key("modify_time", _number),
-        "full_path": Key("full_path", _text),
+        "full_path": Key("full_path", _long_text),
     },
     "queue": {
         "path": Key("path", _path),
@@ -228,10 +235,10 @@ TABLES: dict[str, dict[str, Key]] = {
         "privacy": Key("privacy", _one_of(QueuePrivacy), of_queue=True),
         "base_priority": Key("base_priority", _number, of_queue=True),
         "multicast_address": Key("multicast_address", _text, of_queue=True),
-        "qualified_path": Key("qualified_path", _text),
+        "qualified_path": Key("qualified_path", _long_text),
         "create_time": Key("create_time", _number),
         "modify_time": Key("modify_time", _number),
-        "full_path": Key("full_path", _text),
+        "full_path": Key("full_path", _long_text),
     },
 }
 

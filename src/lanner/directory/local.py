@@ -26,7 +26,7 @@ from lanner.directory.base import (
     QueryHandle,
     ReadOnlyDirectory,
 )
-from lanner.directory.export import TABLE_OF, dump_object
+from lanner.directory.export import TABLE_OF, as_written, dump_object
 from lanner.directory.file_schema import MAX_FILE_BYTES
 from lanner.directory.local_file import LoadedEnterprise, load
 from lanner.model.directory_query import AttributeFilter, ObjectType, SortOrder, select, type_of
@@ -85,6 +85,7 @@ class LocalDirectory:
     async def publish_machine(self, machine: Machine) -> None:
         """Create or update what the file says of a queue manager; nothing is written if it says so."""
         known = (await self.read()).machine(machine.id)
+        machine = as_written(machine)
         if known is None:
             await self.create_object(machine)
         elif known != machine:
@@ -161,6 +162,7 @@ class LocalDirectory:
             loaded = self._read()
             if item.id == NULL_GUID:
                 item = msgspec.structs.replace(item, id=uuid4())
+            item = as_written(item)
             self._refuse_existing(loaded.map, item)
             part = _part(type_of(item))
             meant = loaded.map.changed(**{part: (*getattr(loaded.map, part), item)})
@@ -185,6 +187,7 @@ class LocalDirectory:
         """Put another object in the place of the one with this identifier, or nothing."""
         with self._locked():
             loaded = self._read()
+            item = as_written(item) if item is not None else None
             part = _part(kind)
             known: list[DirectoryObject] = list(getattr(loaded.map, part))
             numbers = [number for number, one in enumerate(known) if one.id == identifier]

@@ -64,7 +64,7 @@ class _Drawing:
         self.topology = topology
         self.graph = topology.graph
         self.root = None if root is None else self.graph.index[root]
-        self.names = [topology.site_name(site) for site in self.graph.ids]
+        self.names = [_printable(topology.site_name(site)) for site in self.graph.ids]
         # By name, so that the picture does not turn when an identifier changes.
         order = sorted(range(len(self.names)), key=lambda site: (self.names[site].casefold(), site))
         position = {site: number for number, site in enumerate(order)}
@@ -112,7 +112,7 @@ class _Drawing:
         yield "</svg>\n"
 
     def _heading(self) -> Iterator[str]:
-        title = self.topology.enterprise.enterprise.name
+        title = _printable(self.topology.enterprise.enterprise.name)
         if self.root is not None:
             title += f": least-cost tree of {self.names[self.root]}"
         yield f"<title>{escape(title)}</title>"
@@ -131,7 +131,7 @@ class _Drawing:
         return float(x), float(y) + _RADIUS + 17, letters, 15.0
 
     def _gates(self, site: int) -> str:
-        gates = [gate.name for gate in self.topology.gates_of(self.graph.ids[site])]
+        gates = [_printable(gate.name) for gate in self.topology.gates_of(self.graph.ids[site])]
         more = f" +{len(gates) - _MAX_GATES}" if len(gates) > _MAX_GATES else ""
         return ", ".join(_cut(gate) for gate in gates[:_MAX_GATES]) + more
 
@@ -204,7 +204,7 @@ class _Drawing:
                 kind += " root" if site == self.root else " reached" if np.isfinite(costs[site]) else " alone"
             if known is not None and known.foreign:
                 kind += " foreign"
-            gates = [gate.name for gate in self.topology.gates_of(identifier)]
+            gates = [_printable(gate.name) for gate in self.topology.gates_of(identifier)]
             yield "<g>"
             yield f"<title>{escape(self.names[site])}: gates {escape(', '.join(gates) or 'none')}</title>"
             yield f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS:.0f}"/>'
@@ -225,6 +225,11 @@ def _text(kind: str, x: float, y: float, text: str) -> Iterator[str]:
     """A text that stands out from the lines under it, also where ``paint-order`` is unknown: drawn twice."""
     for one in (f"{kind} halo", kind):
         yield f'<text class="{one}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
+
+
+def _printable(text: str) -> str:
+    """Without the control characters that no XML may have."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _cut(text: str) -> str:
