@@ -145,6 +145,18 @@ def test_whatif(file: str) -> None:
     assert "LON-1: no routing server of its site is up" in shown
 
 
+def test_whatif_names_the_gates_if_only_they_change(tmp_path: Path) -> None:
+    path = tmp_path / "two.toml"
+    more = '[[manager]]\nname = "PAR-GW2"\nsites = ["Paris"]\nrouting = true\n'
+    path.write_text(ENTERPRISE.replace('"PAR-GW", "NYC-GW"]', '"PAR-GW", "PAR-GW2", "NYC-GW"]') + more)
+    rows = told("table", "LON-GW", "--enterprise", str(path))
+    best, other = rows[1]["gates"]  # type: ignore[misc]
+    shown = route("whatif", "--down", str(best), "--enterprise", str(path)).stdout
+    assert f"LON-GW - {best} (3)" in shown
+    assert f"LON-GW - {other} (3)" in shown
+    assert "+0" in shown
+
+
 def test_site_names_with_hyphens(file: str) -> None:
     [found] = told("whatif", "--set-cost", "New-York-London=1", "--enterprise", file)
     assert found["changed"]

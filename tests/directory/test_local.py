@@ -103,6 +103,20 @@ async def test_queues_are_created_and_deleted_and_comments_stay(path: Path) -> N
     assert "[[queue]]" not in text
 
 
+async def test_labels_of_all_sorts_and_what_is_no_directory_attribute(path: Path) -> None:
+    found = directory(path)
+    properties = QueueProperties(label='a\tb "c" \\ ü\n', max_aborts=7, quota=5)
+    identifier = await found.create_queue(
+        PublicQueue(id=NULL_GUID, path=r"LON-1\more", properties=properties)
+    )
+    kept = (await found.read()).queue(identifier)
+    assert kept is not None
+    assert kept.properties == msgspec.structs.replace(properties, max_aborts=0)
+    broken = PublicQueue(id=NULL_GUID, path=r"LON-1\less", properties=QueueProperties(label="\ud800"))
+    with pytest.raises(ReadOnlyDirectory):
+        await found.create_queue(broken)
+
+
 async def test_what_cannot_be_created_or_deleted(path: Path) -> None:
     found = directory(path)
     with pytest.raises(ObjectAlreadyExists):

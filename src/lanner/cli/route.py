@@ -223,7 +223,7 @@ def _print_whatif(found: WhatIf) -> None:
         f"the others cost {found.added_cost:+,} together"
     )
     rows = [
-        (change.source, change.destination, _shown(change.before), _shown(change.after), _added(change))
+        (change.source, change.destination, *_shown(change), _added(change))
         for change in found.changes[:SHOWN_CHANGES]
     ]
     if rows:
@@ -236,12 +236,19 @@ def _print_whatif(found: WhatIf) -> None:
         typer.echo(f"and {len(found.stranded) - SHOWN_CHANGES:,} more managers: --json has all")
 
 
-def _shown(route: Route | None) -> str:
-    """The sites on the way; the gates are told only if they are what changes, which the JSON has."""
-    return printable(f"{' - '.join(route.sites)} ({route.cost:,})") if route else "unreachable"
+def _shown(change: Change) -> tuple[str, str]:
+    """The sites of both ways; their gates if the sites are the same."""
+    before, after = change.before, change.after
+    by_gates = before is not None and after is not None and before.sites == after.sites
+
+    def words(route: Route | None) -> str:
+        if route is None:
+            return "unreachable"
+        way = route.gates if by_gates and before and after and before.gates != after.gates else route.sites
+        return printable(f"{' - '.join(way)} ({route.cost:,})")
+
+    return words(before), words(after)
 
 
 def _added(change: Change) -> str:
-    if change.added_cost is None:
-        return ""
-    return f"{change.added_cost:+,}" if change.added_cost else "other gates or sites"
+    return "" if change.added_cost is None else f"{change.added_cost:+,}"

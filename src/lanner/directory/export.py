@@ -1,6 +1,7 @@
 """A directory as one TOML file: writing it.
 
-What is left out of the file is what a file cannot say: security descriptors and public keys.
+What is left out of the file is what a file cannot say: security descriptors and public keys, and those
+properties of a queue that are no directory attributes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 
 from lanner.directory.file_schema import TABLES, Key
 from lanner.model.directory_query import ObjectType, type_of
-from lanner.model.enterprise import DirectoryObject, EnterpriseMap, RoutingLink
+from lanner.model.enterprise import DirectoryObject, EnterpriseMap, PublicQueue, RoutingLink
 from lanner.model.queue import NULL_GUID, QueueProperties
 
 __all__ = ["TABLE_OF", "as_written", "dump", "dump_object"]
@@ -38,8 +39,11 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 def as_written(item: _Object) -> _Object:
     """The object without what a file cannot say."""
-    fields = [name for name in _UNWRITTEN if getattr(item, name, b"")]
-    return msgspec.structs.replace(item, **dict.fromkeys(fields, b"")) if fields else item
+    changes: dict[str, Any] = {name: b"" for name in _UNWRITTEN if getattr(item, name, b"")}
+    if isinstance(item, PublicQueue):
+        known = {key.field for key in TABLES["queue"].values() if key.of_queue}
+        changes["properties"] = QueueProperties(**{name: getattr(item.properties, name) for name in known})
+    return msgspec.structs.replace(item, **changes) if changes else item
 
 
 def dump(source: EnterpriseMap) -> str:

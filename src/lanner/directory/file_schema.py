@@ -81,6 +81,13 @@ def _text(value: Any, limit: int = MAX_NAME) -> str:
     return value
 
 
+def _free_text(value: Any) -> str:
+    """What people write about something: any characters that a text can have."""
+    if not isinstance(value, str) or len(value) > MAX_NAME:
+        return _text(value)
+    return value
+
+
 def _long_text(value: Any) -> str:
     return _text(value, MAX_PATH)
 
@@ -192,7 +199,7 @@ TABLES: dict[str, dict[str, Key]] = {
         "cost": Key("cost", _number),
         "gates": Key("gates", _names, "manager"),
         "id": Key("id", _identifier),
-        "description": Key("description", _text),
+        "description": Key("description", _free_text),
         "full_path": Key("full_path", _long_text),
     },
     "network": {"name": Key("name", _name), "id": Key("id", _identifier)},
@@ -225,7 +232,7 @@ TABLES: dict[str, dict[str, Key]] = {
         "path": Key("path", _path),
         "id": Key("id", _identifier),
         "manager": Key("manager", _name, "manager"),
-        "label": Key("label", _text, of_queue=True),
+        "label": Key("label", _free_text, of_queue=True),
         "type": Key("type_id", _identifier, of_queue=True),
         "transactional": Key("transactional", _boolean, of_queue=True),
         "journaling": Key("journaling", _boolean, of_queue=True),

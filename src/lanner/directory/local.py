@@ -215,10 +215,10 @@ class LocalDirectory:
             self._put(data)
 
     def _write(self, text: str, meant: EnterpriseMap) -> None:
-        data = text.encode()
         try:
+            data = text.encode()
             found = load(data, str(self.path))
-        except InvalidDirectoryError:
+        except (InvalidDirectoryError, UnicodeEncodeError):
             raise self._cannot_edit() from None
         if any(getattr(found.map, part) != getattr(meant, part) for part in _PARTS.values()):
             raise self._cannot_edit()

@@ -54,7 +54,7 @@ def _other_hops(topology: Topology, target: Machine, decision: Decision) -> Iter
         elif by_cost and best.sites != other.sites:
             costs = topology.cost_from(best, target), topology.cost_from(other, target)
             if costs[0] < costs[1]:
-                why = f"the way from there {_costs(costs[1])}, from {best.name} {costs[0]:g}"
+                why = f"the way from there {_costs(costs[1])}, from {best.name} {costs[0]:,.0f}"
         yield Alternative(other.name, why)
 
 
@@ -80,9 +80,11 @@ def _other_sites(
         if math.isinf(rest):
             yield Alternative(name, "no links lead on from there")
         elif total > best:
-            yield Alternative(name, f"over it the way costs {cost} + {rest:g} = {total:g}, not {best:g}")
+            yield Alternative(
+                name, f"over it the way costs {cost:,} + {rest:,.0f} = {total:,.0f}, not {best:,.0f}"
+            )
         else:
-            yield Alternative(name, f"it costs {total:g} too; the next site's identifier decides")
+            yield Alternative(name, f"it costs {total:,.0f} too; the next site's identifier decides")
     for left_out in graph.left_out:
         ends = {left_out.link.site1, left_out.link.site2}
         if not ends.isdisjoint(here.sites):
@@ -119,4 +121,4 @@ def _left_out(topology: Topology, listed: tuple[UUID, ...], owner: Machine) -> I
 
 
 def _costs(cost: float) -> str:
-    return "does not exist" if math.isinf(cost) else f"costs {cost:g}"
+    return "does not exist" if math.isinf(cost) else f"costs {cost:,.0f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from html import escape
 from uuid import UUID
@@ -43,6 +44,7 @@ text { font-family: system-ui, 'DejaVu Sans', Arial, sans-serif; fill: #1d2733; 
 .cost { font-size: 12.5px; text-anchor: middle; dominant-baseline: central; }
 .heavy { font-weight: 700; fill: #0d4688; }
 .far { font-size: 12px; font-weight: 600; text-anchor: middle; dominant-baseline: central; }
+.small { font-size: 9px; }
 .white { fill: #ffffff; }
 .title { font-size: 17px; font-weight: 600; }
 .legend { font-size: 11.5px; fill: #51606f; }
@@ -122,7 +124,8 @@ class _Drawing:
             words += f"; in a site: the cost from {self.names[self.root]}"
         if self._left_out():
             words += "; dashed red: links that are left out"
-        yield f'<text class="legend" x="24" y="52">{escape(words)}</text>'
+        for number, line in enumerate(textwrap.wrap(words, int((self.width - 48) / 6.4))):
+            yield f'<text class="legend" x="24" y="{52 + 15 * number}">{escape(line)}</text>'
 
     def _label_box(self, site: int) -> tuple[float, float, float, float]:
         """Where a site's label is: its middle, and half its width and height."""
@@ -210,7 +213,7 @@ class _Drawing:
             yield f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS:.0f}"/>'
             if costs is not None:
                 far = f"{costs[site]:,.0f}" if np.isfinite(costs[site]) else "-"
-                look = "far white" if site == self.root else "far"
+                look = "far white" if site == self.root else "far small" if len(far) > 5 else "far"
                 yield f'<text class="{look}" x="{x:.1f}" y="{y:.1f}">{far}</text>'
             yield from self._label(site, x, y + _RADIUS + 15)
             yield "</g>"
