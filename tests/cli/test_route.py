@@ -150,7 +150,9 @@ def test_whatif_names_the_gates_if_only_they_change(tmp_path: Path) -> None:
     more = '[[manager]]\nname = "PAR-GW2"\nsites = ["Paris"]\nrouting = true\n'
     path.write_text(ENTERPRISE.replace('"PAR-GW", "NYC-GW"]', '"PAR-GW", "PAR-GW2", "NYC-GW"]') + more)
     rows = told("table", "LON-GW", "--enterprise", str(path))
-    best, other = rows[1]["gates"]  # type: ignore[misc]
+    gates = rows[1]["gates"]
+    assert isinstance(gates, list)
+    best, other = gates
     shown = route("whatif", "--down", str(best), "--enterprise", str(path)).stdout
     assert f"LON-GW - {best} (3)" in shown
     assert f"LON-GW - {other} (3)" in shown
