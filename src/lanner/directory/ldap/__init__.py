@@ -1,0 +1,1 @@
+"""Active Directory over LDAP as the directory: MS-MQDSSM."""
