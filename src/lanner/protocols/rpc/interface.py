@@ -16,11 +16,15 @@ __all__ = [
     "CallContext",
     "Caller",
     "InterfaceId",
+    "MAX_REQUEST",
     "Operation",
     "RpcInterface",
 ]
 
 NIL = UUID(int=0)
+
+MAX_REQUEST = 4 * 1024 * 1024
+"""Octets of a request unless an interface says less (MS-RPCE 3.3.3.5.4)."""
 
 
 class AuthLevel(IntEnum):
@@ -111,6 +115,8 @@ class RpcInterface:
     access: Access = Access.ADMINISTRATORS
     minimum_level: AuthLevel = AuthLevel.NONE
     """Calls protected less than this are denied."""
+    max_request: int = MAX_REQUEST
+    """Octets of one request's stub, over all its fragments."""
     annotation: str = ""
     """What the endpoint mapper shows to people."""
     object_uuid: UUID | None = None
