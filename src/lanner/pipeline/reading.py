@@ -1,0 +1,129 @@
+"""Reading a range of a manager's history, on an executor.
+
+Only ranges are asked for: nothing is received, so nothing changes in any queue. LSNs are dense, so whatever
+is missing is seen here, and told.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pyarrow
+
+from lanner.model.errors import ConnectionFailedError, LannerError
+from lanner.pipeline.batches import conform, pieces
+from lanner.pipeline.errors import ManagerAwayError, tell_loss
+from lanner.pipeline.filters import RowFilter
+from lanner.pipeline.managers import Run, connected
+from lanner.pipeline.plan import HistoryRange
+
+__all__ = ["read_range"]
+
+FIRST_REQUEST = 64
+MAX_REQUEST = 16 * 4096
+"""LSNs of the first request, and of any: a history with bodies has up to 4 MB in a row."""
+
+REQUEST_BYTES = 32 * 1024 * 1024
+"""What an answer should come to: it is in memory at once."""
+
+GROWTH = 8
+PAUSE = 0.2
+"""Seconds between two attempts to reach a manager that is restarting."""
+
+
+def read_range(
+    part: HistoryRange, schema: pyarrow.Schema, wanted: RowFilter, *, fail: bool, patience: float
+) -> Iterator[pyarrow.RecordBatch]:
+    """Give the rows of a range, once and in order, also when the manager is restarted meanwhile."""
+    following, count = part.first, FIRST_REQUEST
+    with connected(part.manager, patience) as run:
+        if not _is_the_same(run, part, fail):
+            return
+        while following < part.end:
+            last = min(following + count, part.end) - 1
+            data = _fetch(run, part, following, last, patience)
+            if data is None:  # it was away, and may be another now
+                if not _is_the_same(run, part, fail):
+                    return
+                continue
+            for batch in _checked(part, data, following, last, fail):
+                whole = conform(batch, schema, manager=part.name, manager_id=part.id)
+                yield from pieces(wanted.apply(whole))
+            following = last + 1
+            count = _next_count(count, len(data))
+
+
+def _next_count(count: int, size: int) -> int:
+    fitting = count * REQUEST_BYTES // max(size, 1)
+    return max(1, min(fitting, count * GROWTH, MAX_REQUEST))
+
+
+def _is_the_same(run: Run, part: HistoryRange, fail: bool) -> bool:
+    try:
+        status = run(run.client.status())
+    except ConnectionFailedError as error:
+        raise _away(part) from error
+    if str(status.id) == part.id:
+        return True
+    tell_loss(
+        f"{part.name}: another manager answers at {part.manager.url} now ({status.name}, {status.id}): "
+        f"LSN {part.first} to {part.end - 1} were not read",
+        fail=fail,
+    )
+    return False
+
+
+def _fetch(run: Run, part: HistoryRange, first: int, last: int, patience: float) -> bytes | None:
+    """Read one answer; None if the connection broke and the manager is to be looked at again."""
+
+    async def fetch() -> bytes:
+        return b"".join([piece async for piece in run.client.history_arrow(first, last)])
+
+    deadline = time.monotonic() + patience
+    try:
+        return run(fetch())
+    except ConnectionFailedError as error:
+        if time.monotonic() > deadline:
+            raise _away(part) from error
+        time.sleep(PAUSE)
+        return None
+
+
+def _checked(
+    part: HistoryRange, data: bytes, first: int, last: int, fail: bool
+) -> Iterator[pyarrow.RecordBatch]:
+    following = first
+    try:
+        with pyarrow.ipc.open_stream(data) as stream:
+            for batch in stream:
+                if not batch.num_rows:
+                    continue
+                lsn = batch.column("lsn")
+                begin, end = lsn[0].as_py(), lsn[-1].as_py() + 1
+                if end - begin != batch.num_rows:
+                    raise LannerError(f"{part.name}: LSN {begin} to {end - 1} came as {batch.num_rows} rows")
+                _tell_missing(part, following, begin, fail)
+                yield batch
+                following = end
+    except pyarrow.ArrowInvalid as error:
+        raise LannerError(
+            f"{part.name}: the history of LSN {first} to {last} cannot be read: {error}"
+        ) from error
+    _tell_missing(part, following, last + 1, fail)
+
+
+def _tell_missing(part: HistoryRange, following: int, begin: int, fail: bool) -> None:
+    if begin > following:
+        tell_loss(
+            f"{part.name}: LSN {following} to {begin - 1} are not there any more: "
+            "they were trimmed, or an older copy of the store was put back",
+            fail=fail,
+        )
+
+
+def _away(part: HistoryRange) -> ManagerAwayError:
+    return ManagerAwayError(
+        f"the manager {part.name} at {part.manager.url} does not answer",
+        hint="start it and restart the query: it goes on where it was",
+    )
