@@ -29,6 +29,8 @@ class Limits:
     """From the first fragment of a request to its last: 4 MB at 70 KB a second."""
     idle_seconds: float = 1_800.0
     """An association without calls; clients reconnect by themselves."""
+    anonymous_idle_seconds: float = 60.0
+    """The same, when nobody has logged on: whoever asks the endpoint mapper asks once."""
     write_seconds: float = 30.0
     """How long a client may leave its answers unread."""
     calls: int = 512

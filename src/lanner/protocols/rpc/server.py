@@ -60,6 +60,7 @@ class RpcServer:
     ) -> None:
         self.limits = limits or Limits()
         self.calls = 0
+        self.answered = 0
         self.refused = 0
         self._listen = listen
         self._port = port
@@ -126,6 +127,8 @@ class RpcServer:
         source = source_of(host)
         now = asyncio.get_running_loop().time()
         limits = self.limits
+        if len(self._connections) >= limits.associations:
+            self._make_room()
         if (
             len(self._connections) >= limits.associations
             or self._sources[source] >= limits.per_source
@@ -139,9 +142,17 @@ class RpcServer:
         if len(unready) >= limits.unready:
             # A flood pushes itself out, and one who binds at once is through before it is pushed.
             unready[0].drop("too many associations are being set up")
+            unready[0].leave()
         self._connections[connection] = None
         self._sources[source] += 1
         return True
+
+    def _make_room(self) -> None:
+        """Who has not logged on gives way to who may."""
+        oldest = next((each for each in self._connections if each.is_anonymous), None)
+        if oldest is not None:
+            oldest.drop("there is no room for anonymous associations")
+            oldest.leave()
 
     def release(self, connection: _Connection, host: str) -> None:
         """A connection is gone."""
@@ -225,6 +236,10 @@ class _Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - gone is gone
+        self.leave()
+
+    def leave(self) -> None:
+        """Give up everything that is held."""
         association, self._association = self._association, None
         if association is not None:
             self._perform(association.hung_up())
@@ -243,8 +258,18 @@ class _Connection(asyncio.Protocol):
             self.drop("a request took too long")
         elif self._blocked_since is not None and now - self._blocked_since > limits.write_seconds:
             self.drop("the answers were not read")
-        elif not self._tasks and now - self._active > limits.idle_seconds:
+        elif not self._tasks and now - self._active > self._idle_seconds:
             self.drop("nothing happened for a long time")
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether nobody has logged on."""
+        return self._association is None or not self._association.is_authenticated
+
+    @property
+    def _idle_seconds(self) -> float:
+        limits = self._limits
+        return limits.anonymous_idle_seconds if self.is_anonymous else limits.idle_seconds
 
     def drop(self, reason: str) -> None:
         """Hang up at once."""
@@ -288,6 +313,7 @@ class _Connection(asyncio.Protocol):
 
     def _done(self, call_id: int, task: asyncio.Task[None]) -> None:
         self._server.calls -= 1
+        self._server.answered += 1
         if self._tasks.get(call_id) is task:
             del self._tasks[call_id]
         if not task.cancelled() and task.exception() is not None:
