@@ -108,6 +108,10 @@ class DomainController:
         environment = {**os.environ, **self.kerberos}
         _run("kinit", f"administrator@{REALM}", stdin=PASSWORD + "\n", environment=environment)
 
+    def add_user(self, name: str, password: str) -> None:
+        """Make an ordinary user."""
+        _run("samba-tool", "user", "create", name, password, "-s", self._config)
+
     @property
     def _config(self) -> str:
         return str(self.folder / "dc" / "etc" / "smb.conf")

@@ -22,6 +22,7 @@ from lanner.directory.base import (
     DirectoryOffline,
     ObjectAlreadyExists,
     ObjectNotFound,
+    ReadOnlyDirectory,
 )
 from lanner.directory.ldap.directory import LdapDirectory
 from lanner.directory.ldap.errors import InvalidLdapSettingsError, LoginRefusedError, UntrustedServerError
@@ -33,7 +34,7 @@ from lanner.model.queue import NULL_GUID, QueueProperties
 from lanner.routing.explain import explain
 from lanner.routing.topology import Topology
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore:ssl.match_hostname")]  # ldap3 uses it
 ldap3 = pytest.importorskip("ldap3", reason="the package ldap3 is missing")
 
 EXTRA_COMPUTERS = ("NEW-1", "NEW-2", "BULK-1")
@@ -249,6 +250,23 @@ async def test_sites_and_links_come_and_go(directory: LdapDirectory) -> None:
     after = await directory.read()
     assert after.link(identifier) is None
     assert after.site(bern) is None
+
+
+async def test_an_ordinary_user_reads_and_changes_nothing(
+    controller: DomainController, directory: LdapDirectory, tmp_path: Path
+) -> None:
+    controller.add_user("reader", "An0ther!pass")
+    password = tmp_path / "password"
+    password.write_text("An0ther!pass")
+    reader = connect(controller, user="reader@msmq.test", password_file=str(password))
+    found = await reader.read()
+    assert routing_part(found) == routing_part(await directory.read())
+    assert all(machine.security for machine in found.machines)
+    with pytest.raises(ReadOnlyDirectory, match="does not allow"):
+        await reader.create_queue(PublicQueue(id=NULL_GUID, path=r"LON-1\forbidden"))
+    with pytest.raises(ReadOnlyDirectory, match="does not allow"):
+        await reader.delete_queue(found.queues[0].id)
+    await reader.close()
 
 
 async def test_what_the_directory_does_not_keep_is_refused(directory: LdapDirectory) -> None:

@@ -23,8 +23,8 @@ from lanner.directory.ldap.wire import Present, Scope
 Reply = Callable[[int, int], bytes | None]
 """What to say to a message of this number and kind; none is to hang up."""
 
-BIND, SEARCH, DELETE, UNBIND = 0x60, 0x63, 0x4A, 0x42
-RESULTS = {BIND: 0x61, SEARCH: 0x65, DELETE: 0x6B}
+BIND, SEARCH, DELETE, UNBIND, EXTENDED = 0x60, 0x63, 0x4A, 0x42, 0x77
+RESULTS = {BIND: 0x61, EXTENDED: 0x78, SEARCH: 0x65, DELETE: 0x6B}
 
 
 def result(number: int, kind: int, code: int = 0, words: str = "") -> bytes:
@@ -297,6 +297,27 @@ async def test_tls_where_there_is_none(settings: Callable[..., LdapSettings]) ->
             connect_seconds=1.0,
         )
         with pytest.raises((UntrustedServerError, DirectoryOffline)):
+            await opened(made)
+
+
+async def test_words_that_were_slipped_in_before_tls(settings: Callable[..., LdapSettings]) -> None:
+    def reply(number: int, kind: int) -> bytes:
+        return result(number, kind) + result(number + 1, BIND)
+
+    async with serving(reply) as port:
+        made = parse_url(
+            f"ldap://127.0.0.1:{port}", user="u", password_file=settings(1).password_file, start_tls=True
+        )
+        with pytest.raises(UntrustedServerError, match="in the open"):
+            await opened(made)
+
+
+async def test_tls_refused(settings: Callable[..., LdapSettings]) -> None:
+    async with serving(lambda number, kind: result(number, kind, 52, "no certificate")) as port:
+        made = parse_url(
+            f"ldap://127.0.0.1:{port}", user="u", password_file=settings(1).password_file, start_tls=True
+        )
+        with pytest.raises(DirectoryOffline, match="no certificate"):
             await opened(made)
 
 

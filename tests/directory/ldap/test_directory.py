@@ -140,6 +140,12 @@ async def test_a_forest_without_msmq(directory: LdapDirectory, server: FakeLdap)
         await directory.read()
 
 
+async def test_a_base_that_is_not_there(server: FakeLdap) -> None:
+    directory = LdapDirectory(parse_url("ldaps://dc1/?DC=other", gssapi=True), server)
+    with pytest.raises(InvalidDirectoryError, match="DC=other"):
+        await directory.read()
+
+
 async def test_away(directory: LdapDirectory, server: FakeLdap) -> None:
     await fill(directory)
     server.is_away = True

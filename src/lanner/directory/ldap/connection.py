@@ -122,6 +122,7 @@ class Connection:
             if context is not None and self._settings.start_tls:
                 request = wire.start_tls(self._next())
                 await self._ask(request, Kind.EXTENDED, f"asking {self.server} for TLS")
+                self._refuse_early_words()
                 await self._writer.start_tls(context, server_hostname=self.server.host)
         except ssl.SSLCertVerificationError as error:
             raise UntrustedServerError(
@@ -139,6 +140,11 @@ class Connection:
         else:
             request = wire.bind_simple(self._next(), self._settings.user, self._settings.password())
             await self._ask(request, Kind.BIND, f"logging in to {self.server} as {self._settings.user}")
+
+    def _refuse_early_words(self) -> None:
+        """What came before TLS began would be taken for the server's afterwards; anybody can have sent it."""
+        if self._reader._buffer:  # type: ignore[attr-defined]  # there is no public way to look
+            raise UntrustedServerError(f"{self.server} goes on in the open after it agreed to TLS")
 
     def _context(self) -> ssl.SSLContext:
         try:

@@ -9,13 +9,12 @@ from uuid import UUID
 
 from lanner.directory.base import (
     DirectoryError,
-    DirectoryOffline,
     ObjectNotFound,
     QueryHandle,
     ReadOnlyDirectory,
 )
 from lanner.directory.ldap.changes import Changes
-from lanner.directory.ldap.errors import LoginRefusedError, MalformedEntryError
+from lanner.directory.ldap.errors import MalformedEntryError
 from lanner.directory.ldap.schema import Tree
 from lanner.directory.ldap.servers import Ldap, Servers
 from lanner.directory.ldap.settings import LdapSettings
@@ -57,7 +56,7 @@ class LdapDirectory:
         """Whether a server answers and lets us in."""
         try:
             await self._root()
-        except (DirectoryOffline, LoginRefusedError):
+        except DirectoryError:
             return False
         return True
 

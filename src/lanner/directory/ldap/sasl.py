@@ -78,9 +78,12 @@ class KerberosLogin:
     def unwrap(self, piece: bytes) -> bytes:
         """Decrypt."""
         try:
-            return bytes(self._context.unwrap(piece).data)
+            found = self._context.unwrap(piece)
         except self._refused as error:
             raise LoginRefusedError(f"a message is not what the server encrypted: {error}") from None
+        if self.encrypts and not found.encrypted:
+            raise LoginRefusedError("the server answers in the open")
+        return bytes(found.data)
 
     def _choose_layer(self, token: bytes) -> bytes:
         """Answer the server's offer of layers, which is encrypted itself (RFC 4752 3.1)."""

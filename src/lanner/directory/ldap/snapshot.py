@@ -118,9 +118,13 @@ async def _settings(ldap: Ldap, tree: Tree) -> Entry:
 
 
 async def _entries(ldap: Ldap, kind: ObjectType, base: str, scope: Scope) -> list[Entry]:
-    return await ldap.search(
-        base, scope, Equal("objectClass", CLASSES[kind]), READ[kind], limit=_LIMITS[kind]
-    )
+    wanted = Equal("objectClass", CLASSES[kind])
+    try:
+        return await ldap.search(base, scope, wanted, READ[kind], limit=_LIMITS[kind])
+    except ObjectNotFound:
+        raise InvalidDirectoryError(
+            f"{base} is not in the directory", hint="check the setting base, or leave it out"
+        ) from None
 
 
 async def _computers(ldap: Ldap, tree: Tree, managers: list[Entry]) -> dict[_Key, Entry]:
