@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from unittest import mock
 from uuid import UUID, uuid4
 
 import pytest
@@ -7,6 +8,7 @@ from tests.manager.conftest import DEAD_LETTER, ELSEWHERE, ORDERS, SYSTEM_JOURNA
 
 from lanner.manager import QueueManager
 from lanner.model.errors import InvalidNameError, QueueNotFoundError, UnsupportedOperationError
+from lanner.model.format_name import PublicName
 from lanner.model.queue import QueueAccess
 
 PUBLIC = r".\catalogue"
@@ -237,3 +239,11 @@ def test_the_names_of_the_manager(manager: QueueManager) -> None:
     assert manager.name == "here"
     with opened_for(manager, ORDERS, QueueAccess.PEEK) as handle:
         assert "orders" in repr(handle)
+
+
+async def test_messages_to_a_public_queue_elsewhere_share_one_outgoing_queue(manager: QueueManager) -> None:
+    name = PublicName(UUID(int=77))
+    with mock.patch.object(manager._core, "resolve_public", return_value=("gate",)):
+        first = manager._core.target(name)
+        assert manager._core.target(name) is first
+    assert manager.transfers.find(name) is first

@@ -205,7 +205,7 @@ class Core:
     def target(self, name: AnyName) -> Queue:
         """Find the queue that a message to this name goes into, making an outgoing one if need be."""
         parsed = self.queues.parse(name)
-        queue = self.queues.find(parsed) or self._public_here(parsed)
+        queue = self.queues.find(parsed) or self.public_here(parsed)
         if queue is not None:
             return queue
         if isinstance(parsed, PathName) or self.queues.names_local_queue(parsed):
@@ -235,7 +235,7 @@ class Core:
         self.events.publish(QueueCreated(outgoing))
         return outgoing
 
-    def _public_here(self, name: FormatName | PathName) -> Queue | None:
+    def public_here(self, name: FormatName | PathName) -> Queue | None:
         """A public queue of this machine whose identifier only the directory knows."""
         if not isinstance(name, PublicName) or self.enterprise is None:
             return None

@@ -373,7 +373,7 @@ class QueueManager:
         """Get Queue Path (3.1.7.1.26): the path name, and the machine that hosts the queue."""
         parsed = self._core.queues.parse(name)
         queue = self._core.queues.find(parsed)
-        if queue is not None and not isinstance(parsed, DirectName):
+        if queue is not None and not isinstance(parsed, DirectName) and queue.kind is not QueueKind.OUTGOING:
             return str(queue.path.with_computer(self.name)), self.name
         return self._opening.path_of(parsed)
 

@@ -152,8 +152,8 @@ class QueueTable:
             return self._by_key.get(parsed.key)
         if isinstance(parsed, DirectName) and self.is_local_direct(parsed):
             return self._by_key.get(self._local_key(parsed))
-        if isinstance(parsed, PublicName):
-            return self._relative(self._by_identifier.get(parsed.queue_id), parsed)
+        if isinstance(parsed, PublicName) and parsed.queue_id in self._by_identifier:
+            return self._relative(self._by_identifier[parsed.queue_id], parsed)
         if isinstance(parsed, PrivateName) and parsed.machine_id == self.machine_id:
             return self._relative(self._by_number.get(parsed.number), parsed)
         if isinstance(parsed, MachineName) and parsed.machine_id == self.machine_id:

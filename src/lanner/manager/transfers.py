@@ -112,7 +112,8 @@ class Transfers:
 
     def find(self, name: AnyName) -> Queue | None:
         """Find a queue of this manager, local or outgoing."""
-        return self._core.queues.find(name)
+        parsed = self._core.queues.parse(name)
+        return self._core.queues.find(parsed) or self._core.public_here(parsed)
 
     def every_queue(self) -> Iterator[Queue]:
         """All queues, journals, subqueues and outgoing ones too."""
