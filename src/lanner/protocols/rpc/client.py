@@ -239,10 +239,12 @@ class RpcClient(asyncio.Protocol):
         self._error = error
         self._association.close()
         calls, self._calls = self._calls, {}
-        for future in (self._ready, *calls.values()):
+        for future in calls.values():
             if not future.done():
                 future.set_exception(error)
-        self._ready.exception()  # seen, whether or not somebody waits
+        if not self._ready.done():
+            self._ready.set_exception(error)
+            self._ready.exception()  # seen, whether or not somebody waits
         self._can_write.set()
         if self._transport is not None:
             self._transport.close()

@@ -9,7 +9,7 @@
 
 (1) The contexts, and the server's token. If the log-on needs another leg it goes out, as rpc_auth_3 if it is
     the third of NTLM, else as alter_context, then WAIT_ALTER; when no more are needed: ready, NEGOTIATED.
-(2) Refused: lost. (3) A fault refuses the log-on: lost. (4) A call returned, or failed, or a piece of it came.
+(2) Refused: lost. (3) A fault refuses the log-on: lost. (4) A call returned or failed, or a piece of it came.
 (5) The server asks to be left: lost.
 """
 

@@ -129,7 +129,8 @@ class NtlmAcceptor(NTLMProxy):
         if auth.flags & REQUIRED != REQUIRED:
             raise SecurityError(f"NTLM flags {auth.flags:#010x} are too weak")
         session_key = hmac.digest(key, proof, "md5")
-        if auth.flags & NegotiateFlags.key_exch:
+        protects = auth.flags & (NegotiateFlags.sign | NegotiateFlags.seal)
+        if auth.flags & NegotiateFlags.key_exch and protects:
             encrypted = auth.encrypted_random_session_key or b""
             if len(encrypted) != 16:
                 raise SecurityError("a session key that is none")
