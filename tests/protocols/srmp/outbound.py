@@ -28,7 +28,8 @@ from lanner.model.queue import OutgoingState
 from lanner.model.transfer import ConnectionStatus
 from lanner.protocols.srmp import wire
 from lanner.protocols.srmp.client import ConnectFailedError, LinkOwner, Reply, Target
-from lanner.protocols.srmp.outgoing import SCOPE, OutgoingSession, Services, StreamProgress
+from lanner.protocols.srmp.outgoing import OutgoingSession, Services
+from lanner.protocols.srmp.outgoing_stream import SCOPE, StreamProgress
 from lanner.protocols.srmp.posting import Poster
 from lanner.protocols.srmp.redirection import Redirections
 from lanner.protocols.srmp.settings import SrmpSettings

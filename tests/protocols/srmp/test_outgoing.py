@@ -15,7 +15,7 @@ from lanner.model.codes import MessageClass
 from lanner.model.message import Acknowledgments, Message
 from lanner.model.queue import OutgoingState, QueueProperties
 from lanner.model.transfer import ConnectionStatus
-from lanner.protocols.srmp.outgoing import IN_FLIGHT_BYTES
+from lanner.protocols.srmp.line import IN_FLIGHT_BYTES
 from lanner.protocols.srmp.redirection import Redirection, Redirections
 
 DEAD_LETTER = r".\system$;deadletter"

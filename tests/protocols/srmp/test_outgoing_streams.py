@@ -12,7 +12,7 @@ from tests.protocols.srmp.outbound import FAR, FakeNetwork, Outbound, outbound_o
 from lanner.manager import ManualClock
 from lanner.model.codes import MessageClass
 from lanner.model.queue import OutgoingState
-from lanner.protocols.srmp import outgoing
+from lanner.protocols.srmp import settling
 
 JOURNAL = r".\system$;journal"
 TRANSACTIONAL_DEAD_LETTER = r".\system$;deadxact"
@@ -100,7 +100,7 @@ async def test_a_receipt_that_comes_before_an_answer_that_never_comes(outbound: 
 
 
 async def test_many_are_let_go_in_pieces(outbound: Outbound, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outgoing, "RECEIPT_CHUNK", 3)
+    monkeypatch.setattr(settling, "RECEIPT_CHUNK", 3)
     await outbound.stream(*[b"%d" % number for number in range(10)])
     await outbound.answer_all()
     await outbound.acknowledge(10)
@@ -289,7 +289,7 @@ async def test_purged_while_waiting_for_a_receipt(outbound: Outbound) -> None:
 async def test_a_receipt_that_cannot_be_settled_is_settled_later(
     outbound: Outbound, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outgoing, "RECEIPT_CHUNK", 2)
+    monkeypatch.setattr(settling, "RECEIPT_CHUNK", 2)
     await outbound.stream(b"a", b"b", b"c", b"d", b"e")
     await outbound.answer_all()
     posted = len(outbound.posted())

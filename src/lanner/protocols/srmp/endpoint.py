@@ -30,7 +30,8 @@ from lanner.model.history import HistoryEvent
 from lanner.model.log_fields import about
 from lanner.model.message import MAX_MESSAGE_SIZE, Message
 from lanner.protocols.srmp.client import Link, LinkOwner, Target, connect
-from lanner.protocols.srmp.outgoing import SCOPE, OutgoingSession, Services, StreamProgress
+from lanner.protocols.srmp.outgoing import OutgoingSession, Services
+from lanner.protocols.srmp.outgoing_stream import SCOPE, StreamProgress
 from lanner.protocols.srmp.posting import Poster
 from lanner.protocols.srmp.receiver import Receiver
 from lanner.protocols.srmp.redirection import Redirections
