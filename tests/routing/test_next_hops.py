@@ -231,3 +231,19 @@ def test_what_is_remembered_is_what_would_be_decided() -> None:
             for target in LISTS.machines:
                 meant = decide(topology, here.id, target.id).identifiers
                 assert get_next_hops(topology, here.id, target.id) == meant
+
+
+def test_a_failure_is_not_remembered() -> None:
+    topology = Topology(GATES)
+    here, target = machine_id("A-GW"), machine_id("C-GW")
+    best, other = map(machine_id, by_identifier("B-GW1", "B-GW2"))
+    assert get_next_hops(topology, here, target, [best]) == (other, best)
+    assert get_next_hops(topology, here, target) == (best, other)
+    assert get_next_hops(topology, here, target, [best]) == (other, best)
+
+
+def test_an_in_routing_server_elsewhere_connects_directly() -> None:
+    listing = machine("B-2", "B", in_routing=["A-GW"])
+    topology = Topology(TWO_SITES.changed(machines=(*TWO_SITES.machines, listing)))
+    assert get_next_hops(topology, machine_id("A-GW"), machine_id("B-1")) == (machine_id("B-GW"),)
+    assert get_next_hops(topology, machine_id("A-GW"), machine_id("B-2")) == (machine_id("B-2"),)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
 from uuid import UUID
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.routing.worlds import Shape, enterprises
@@ -12,7 +14,7 @@ from tests.routing.worlds import Shape, enterprises
 from lanner.model.enterprise import EnterpriseMap, RoutingLink
 from lanner.routing.decision import NoRouteError
 from lanner.routing.explain import explain
-from lanner.routing.next_hops import decide
+from lanner.routing.next_hops import decide, get_next_hops
 from lanner.routing.topology import Topology
 
 ORDERLY = Shape()
@@ -130,6 +132,22 @@ def test_no_choice_of_hops_loops_however_odd_the_enterprise(
         done: set[UUID] = set()
         for start in source.machines:
             _no_cycle(topology, start.id, target.id, failed, [], done)
+
+
+@given(enterprises(ODD), st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None)
+def test_what_is_remembered_is_what_would_be_decided(source: EnterpriseMap, order: random.Random) -> None:
+    topology = Topology(source)
+    pairs = [(one.id, other.id) for one in source.machines for other in source.machines]
+    order.shuffle(pairs)
+    for one, other in pairs:
+        try:
+            meant = decide(topology, one, other).identifiers
+        except NoRouteError:
+            with pytest.raises(NoRouteError):
+                get_next_hops(topology, one, other)
+        else:
+            assert get_next_hops(topology, one, other) == meant
 
 
 def _no_cycle(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from uuid import UUID
 
 import pytest
@@ -63,6 +64,20 @@ def test_another_gate_changes_the_way_but_not_the_cost() -> None:
     }
     assert found.added_cost == 0
     assert not found.unreachable
+
+
+def test_a_gate_in_the_middle_of_a_long_chain_changes_all_ways_over_it() -> None:
+    letters = "ABCDEFGHIJKLMNOPQRST"
+    links = {one + other: 1 for one, other in pairwise(letters)}
+    gates = {one: [f"{one}-GW"] for one in letters} | {"R": ["R-GW", "R-GW2"]}
+    machines = [machine(name, name[0], routing=True) for names in gates.values() for name in names]
+    best = min(gates["R"], key=lambda name: machine_id(name).int)
+    found = what_if(world(links, machines, gates), down=[machine_id(best)])
+    changed = {change.source + change.destination for change in found.changes}
+    before, after = letters[:17], letters[18:]
+    crossing = {one + other for one in before for other in after}
+    ending = {one + "R" for one in before + after}
+    assert changed == {pair for one in crossing | ending for pair in (one, one[::-1])}
 
 
 def test_those_who_depend_on_a_listed_server_are_named() -> None:
