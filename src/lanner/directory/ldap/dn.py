@@ -39,7 +39,7 @@ def value(dn: str, number: int = 0) -> str:
 
 def parent(dn: str, levels: int = 1) -> str:
     """The name of what holds it."""
-    rest = list(_split(dn))[levels:]
+    rest = _split(dn)[levels:]
     if not rest:
         raise _wrong(dn, "has nothing above it")
     return ",".join(part.strip() for part in rest)
@@ -63,7 +63,11 @@ def _escaped(text: str) -> str:
     return f"{shown[:-1]}\\ " if len(text) > 1 and text[-1] == " " else shown
 
 
-def _split(dn: str) -> Iterator[str]:
+def _split(dn: str) -> list[str]:
+    return list(_split_escaped(dn)) if "\\" in dn else dn.split(",")  # most have no escapes
+
+
+def _split_escaped(dn: str) -> Iterator[str]:
     start = position = 0
     while position < len(dn):
         if dn[position] == "\\":
@@ -76,9 +80,11 @@ def _split(dn: str) -> Iterator[str]:
 
 
 def _unescaped(dn: str, text: str) -> str:
-    found = bytearray()
     # Blanks around a value are not part of it; those that are, are escaped.
+    if "\\" not in text:
+        return text.strip(" ")
     text = text.lstrip(" ")
+    found = bytearray()
     kept = 0
     position = 0
     while position < len(text):

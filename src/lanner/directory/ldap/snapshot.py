@@ -6,8 +6,9 @@ others. MS-MQDSSM 3.1.6.11 fails for such an object too, and for that object alo
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from lanner.directory.base import InvalidDirectoryError, ObjectNotFound
@@ -76,28 +77,39 @@ async def read_root(ldap: Ldap, base: str) -> Tree:
 async def read_all(ldap: Ldap, tree: Tree, problems: Problems) -> EnterpriseMap:
     """Read everything, in a fixed order whatever the server's is."""
     settings = await _settings(ldap, tree)
-    enterprise = read_enterprise(settings, tree.forest)
-    sites = problems.sift(await _entries(ldap, ObjectType.SITE, tree.sites, Scope.ONE_LEVEL), read_site)
-    site_ids = {dn.key(site.full_path): site.id for site in sites}
-
+    sites = await _entries(ldap, ObjectType.SITE, tree.sites, Scope.ONE_LEVEL)
+    links = await _entries(ldap, ObjectType.ROUTING_LINK, tree.services, Scope.ONE_LEVEL)
     managers = await _entries(ldap, ObjectType.QUEUE_MANAGER, tree.domain, Scope.SUBTREE)
-    machine_ids = dict(problems.sift(managers, _identified))
     computers = await _computers(ldap, tree, [entry for entry in managers if _is_well_named(entry)])
+    queues = await _entries(ldap, ObjectType.QUEUE, tree.domain, Scope.SUBTREE)
+    found = _Found(tree.forest, settings, sites, links, managers, computers, queues)
+    # A hundred thousand entries take seconds, in which messages go on.
+    return await asyncio.to_thread(_assembled, found, problems)
+
+
+class _Found(NamedTuple):
+    forest: str
+    settings: Entry
+    sites: list[Entry]
+    links: list[Entry]
+    managers: list[Entry]
+    computers: dict[_Key, Entry]
+    queues: list[Entry]
+
+
+def _assembled(found: _Found, problems: Problems) -> EnterpriseMap:
+    sites = problems.sift(found.sites, read_site)
+    site_ids = {dn.key(site.full_path): site.id for site in sites}
+    machine_ids = dict(problems.sift(found.managers, _identified))
     machines = problems.sift(
-        managers,
-        lambda entry: read_machine(entry, computers.get(_above(entry)), machine_ids, problems.report),
+        (entry for entry in found.managers if _key_or_none(entry) in machine_ids),
+        lambda entry: read_machine(entry, found.computers.get(_above(entry)), machine_ids, problems.report),
     )
-    links = problems.sift(
-        await _entries(ldap, ObjectType.ROUTING_LINK, tree.services, Scope.ONE_LEVEL),
-        lambda entry: read_link(entry, site_ids, machine_ids, problems.report),
-    )
+    links = problems.sift(found.links, lambda entry: read_link(entry, site_ids, machine_ids, problems.report))
     hosts = {dn.key(machine.full_path): machine for machine in machines}
-    queues = problems.sift(
-        await _entries(ldap, ObjectType.QUEUE, tree.domain, Scope.SUBTREE),
-        lambda entry: read_queue(entry, *_host(entry, hosts)),
-    )
+    queues = problems.sift(found.queues, lambda entry: read_queue(entry, *_host(entry, hosts)))
     return EnterpriseMap(
-        enterprise=enterprise,
+        enterprise=read_enterprise(found.settings, found.forest),
         sites=tuple(sorted(sites, key=lambda site: site.name.casefold())),
         links=tuple(sorted(links, key=lambda link: link.full_path.casefold())),
         machines=tuple(sorted(machines, key=lambda one: (one.name.casefold(), one.id.int))),
@@ -144,10 +156,14 @@ def _identified(entry: Entry) -> tuple[_Key, UUID]:
 
 
 def _is_well_named(entry: Entry) -> bool:
+    return len(_key_or_none(entry) or ()) > 1
+
+
+def _key_or_none(entry: Entry) -> _Key | None:
     try:
-        return len(dn.parts(entry.dn)) > 1
+        return dn.key(entry.dn)
     except InvalidDirectoryError:
-        return False
+        return None
 
 
 def _above(entry: Entry) -> _Key:
