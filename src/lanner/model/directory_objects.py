@@ -40,7 +40,8 @@ _NAMESPACE = UUID("6b1f5b0e-5d0a-5c0e-9d8e-1a4e6e7c0b5d")
 
 def derived_id(kind: str, *names: str, enterprise: UUID | None = None) -> UUID:
     """The identifier of an object that was given none: the same for the same names, whatever their case."""
-    return uuid5(enterprise or _NAMESPACE, "/".join((kind, *(name.casefold() for name in names))))
+    # No name has a null character, so no two lists of names give the same text.
+    return uuid5(enterprise or _NAMESPACE, "\0".join((kind, *(name.casefold() for name in names))))
 
 
 class OperatingSystemType(Enum):
