@@ -14,7 +14,7 @@ from lanner.model.format_name import DirectName, parse_format_name
 from lanner.model.message import Delivery, Message
 from lanner.model.message_id import MessageId
 from lanner.model.queue import QueueAccess, QueueProperties
-from lanner.model.transfer import Connection, ConnectionStatus, IncomingTransfer
+from lanner.model.transfer import FORGOTTEN_AFTER, Connection, ConnectionStatus, IncomingTransfer, Sequence
 
 ORDERS = r".\private$\orders"
 REMOTE = "DIRECT=HTTP://paris/msmq/private$/orders"
@@ -144,6 +144,33 @@ async def test_a_stream_without_receipts(manager: QueueManager) -> None:
     assert "srmp.url" in told.advice[0]
     assert f"lanner srmp reset '{REMOTE}'" in told.advice[1]
     assert "not acknowledged yet" in (await manager.why.message(identifier)).summary
+
+
+async def test_a_stream_that_may_be_forgotten(manager: QueueManager) -> None:
+    await sent(manager, REMOTE)
+    transfer = outgoing(manager, ConnectionStatus.ESTABLISHED).transfer
+    transfer.unacknowledged = transfer.resends = 1
+    transfer.last_acknowledged = Sequence(1, 5, 4)
+    transfer.fruitless_resends = FORGOTTEN_AFTER - 1
+    assert "srmp.url" in (await manager.why.queue(REMOTE)).advice[0]
+    transfer.fruitless_resends = FORGOTTEN_AFTER
+    told = await manager.why.queue(REMOTE)
+    assert any(f"the last {FORGOTTEN_AFTER} without a receipt" in one for one in told.findings)
+    look, reset, receipts = told.advice
+    assert "lanner why" in look
+    assert f"lanner srmp reset '{REMOTE}'" in reset
+    assert "srmp.url" in receipts
+
+
+async def test_a_stream_that_comes_in_without_its_beginning(manager: QueueManager) -> None:
+    queue = manager.transfers.find(ORDERS)
+    assert queue is not None
+    queue.incoming_transfers[uuid4()] = IncomingTransfer(
+        format_name="", sender=uuid4(), stream=0, number=0, last_access=1.0, rejections=2
+    )
+    told = await manager.why.queue(ORDERS)
+    assert any("its first message never came" in one for one in told.findings)
+    assert any("lanner srmp reset" in one for one in told.advice)
 
 
 async def test_a_stream_that_comes_in_and_is_stuck(manager: QueueManager) -> None:

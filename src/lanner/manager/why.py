@@ -155,6 +155,7 @@ class Why:
             return self._outgoing(queue, findings)
         findings.extend(_crowd(queue))
         findings.extend(_stuck_streams(queue))
+        advice.extend(_begin_streams(queue))
         self._quota(queue, findings, advice)
         poison = queue.subqueues.get(POISON)
         if poison is not None and poison.messages:
@@ -219,6 +220,8 @@ def _way(queue: OutgoingQueue) -> list[str]:
         told = f"{transfer.unacknowledged:,} messages of its stream were taken over there without a receipt"
         if transfer.resends:
             told += f"; they were sent again {transfer.resends:,} times"
+        if transfer.may_be_forgotten:
+            told += f", the last {transfer.fruitless_resends:,} without a receipt, although some came before"
         found.append(f"{told}; the next time is {_time(transfer.resend_time)}")
     if transfer.unread:
         found.append(f"{transfer.unread:,} messages have arrived, and wait there to be received")
@@ -235,6 +238,14 @@ def _open_way(queue: OutgoingQueue) -> tuple[str, ...]:
     if failure is not None:
         cure = _CONNECTION_CURES.get(failure.status)
         return (cure,) if cure else ()
+    if queue.transfer.may_be_forgotten:
+        return (
+            "see there whether the messages were taken: lanner why, with the destination queue",
+            "if not, the queue was made anew or its store was lost, and it waits for the first message of "
+            f"the stream, which is long gone: begin a new stream: lanner srmp reset '{queue.name}'",
+            "if so, only receipts are missing, and after a reset messages could arrive twice: see that the "
+            "destination reaches the URL for receipts (srmp.url, or what is redirected)",
+        )
     if queue.transfer.resends and queue.transfer.unacknowledged:
         return (
             "see that the destination reaches the URL for receipts (srmp.url, or what is redirected)",
@@ -262,8 +273,22 @@ def _stuck_streams(queue: Queue) -> list[str]:
     stuck = [stream for stream in queue.incoming_transfers.values() if stream.rejections]
     return [
         f"the last {stream.rejections:,} messages of the stream from {stream.sender} were not taken: "
-        f"they were copies, or what follows number {stream.number:,} is missing"
+        + (
+            f"they were copies, or what follows number {stream.number:,} is missing"
+            if stream.number
+            else "its first message never came, as when the queue was made anew"
+        )
         for stream in stuck[:TOLD_STREAMS]
+    ]
+
+
+def _begin_streams(queue: Queue) -> list[str]:
+    """What to do about streams whose beginning is missing."""
+    streams = queue.incoming_transfers.values()
+    if not any(stream.rejections and not stream.number for stream in streams):
+        return []
+    return [
+        "let the sender begin a new stream: lanner srmp reset, there, with its outgoing queue to this one"
     ]
 
 

@@ -10,7 +10,14 @@ from uuid import UUID
 
 import msgspec
 
-__all__ = ["Connection", "ConnectionStatus", "IncomingTransfer", "OutgoingTransfer", "Sequence"]
+__all__ = [
+    "FORGOTTEN_AFTER",
+    "Connection",
+    "ConnectionStatus",
+    "IncomingTransfer",
+    "OutgoingTransfer",
+    "Sequence",
+]
 
 
 class ConnectionStatus(StrEnum):
@@ -73,6 +80,10 @@ class Sequence(msgspec.Struct, frozen=True, gc=False):
     previous: int
 
 
+FORGOTTEN_AFTER = 3
+"""Resends in a row without a receipt after which a destination may have forgotten the stream."""
+
+
 class OutgoingTransfer(msgspec.Struct, kw_only=True):
     """How far a stream has got from an outgoing queue (OutgoingTransferInfo, MS-MQDMPR 3.1.1.4)."""
 
@@ -86,8 +97,21 @@ class OutgoingTransfer(msgspec.Struct, kw_only=True):
     unread: int = 0
     """Acknowledged, and still waiting to be received there."""
     resends: int = 0
+    fruitless_resends: int = 0
+    """Those in a row after which no receipt came in time."""
     resend_interval: float = 0.0
     resend_time: float = 0.0
+
+    @property
+    def may_be_forgotten(self) -> bool:
+        """Whether the destination seems to know the stream no more, or cannot send receipts any more.
+
+        Receipts came once, so its first message is not among those that are sent again: a queue that was made
+        anew there waits for it in vain.
+        """
+        last = self.last_acknowledged
+        was_known = last is not None and last.number > 0
+        return was_known and self.unacknowledged > 0 and self.fruitless_resends >= FORGOTTEN_AFTER
 
 
 class IncomingTransfer(msgspec.Struct, kw_only=True):

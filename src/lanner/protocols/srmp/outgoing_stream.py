@@ -20,6 +20,15 @@ so that a gap is bridged. The tail goes back when messages are queued again.
 When no receipt comes, everything that waits is queued again, but not before all that is on its way is
 answered: a receiver takes nothing whose message before is missing. A stream whose first message is gone is
 taken by no receiver; what is left of it begins a new one.
+
+A stream that was forgotten is not begun anew from here. A queue that was deleted and made again at the
+receiver waits for the first message, which was acknowledged long ago; all others it answers 200 and ignores.
+From here that looks the same as a receiver that has taken everything and whose receipts do not get through:
+the answers are the same, and whatever else it could say would take the way that is blocked. For that one a
+new stream is only safe as long as it knows the identifiers: half an hour, or 10,000 messages of all its
+senders. Neither can be seen from here, and messages may wait longer: no timer runs while a queue is paused.
+Nor does the new queue know what the old one had taken. So exactly once would be lost, and an administrator
+has to look: log, history and ``lanner why`` say how, when so many time-outs have passed without a receipt.
 """
 
 from __future__ import annotations
@@ -47,6 +56,7 @@ log = logging.getLogger(__name__)
 SCOPE = "srmp.out"
 
 NO_RECEIPT = "no stream receipt came in time"
+FORGOTTEN = f"{NO_RECEIPT}, again and again: the destination may have forgotten the stream"
 
 
 class StreamProgress(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -135,7 +145,7 @@ class SentStream:
         """Where the message stands in the stream, with the number of the last one before it that was sent."""
         place = self._transfers.place_of(self._queue, message)
         if place.stream != self._stream:
-            self._stream, self._acknowledged, self._tail = place.stream, 0, 0
+            self._begin(place.stream)
         if self._tail == 0 and place.number > 1:
             # The first message is gone, and no receiver takes a stream without it (3.1.5.1.6.3): what is left
             # becomes a stream of its own. Receivers know by their identifiers what may have arrived already.
@@ -214,9 +224,23 @@ class SentStream:
 
     def _time_out(self) -> None:
         """No receipt has come in time: send everything again that waits for one (3.1.6.2)."""
-        if self._waiting:
-            self._resend_index += 1
+        if not self._waiting:
+            return
+        self._resend_index += 1
+        self.show()
+        if not self._queue.transfer.may_be_forgotten:
             self._resend(NO_RECEIPT)
+            return
+        name = self._queue.name
+        log.warning(
+            "%s: no receipt came for messages that were sent %d times; see there whether they were taken: "
+            "if not, begin a new stream (lanner srmp reset '%s'); if so, see that receipts get through",
+            name,
+            self._resend_index,
+            name,
+            extra=about(queues=[name]),
+        )
+        self._resend(FORGOTTEN)
 
     def resend(self, reason: str) -> None:
         """Send everything again that waits for a receipt. The interval does not grow by that."""
@@ -288,9 +312,13 @@ class SentStream:
     async def _begin_anew(self, first: int) -> None:
         """Let the stream begin anew with one of its messages. Those before it have arrived, or are gone."""
         await self._transfers.reset_stream(self._queue, first)
-        self._stream = self._queue.stream.identifier
-        self._acknowledged = self._tail = 0
+        self._begin(self._queue.stream.identifier)
         self._unread = {number - first + 1: position for number, position in self._unread.items()}
+
+    def _begin(self, stream: int) -> None:
+        self._stream = stream
+        self._acknowledged = self._tail = 0
+        self._resend_index = 0  # what another stream has waited for in vain says nothing of this one
 
     # What is shown.
 
@@ -309,6 +337,7 @@ class SentStream:
         transfer.next_sequence = Sequence(stream, tail + 1, tail) if stream else None
         transfer.unacknowledged = len(self._waiting)
         transfer.unread = len(self._unread)
+        transfer.fruitless_resends = self._resend_index
         transfer.resend_interval = self._interval()
         left = self._deadlines.seconds_left(self._time_out)
         transfer.resend_time = 0.0 if left is None else self._transfers.clock.time() + left
