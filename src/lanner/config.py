@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from lanner.directory.ldap.settings import LdapSettings
 from lanner.manager.settings import ManagerSettings
 from lanner.model.errors import InvalidPropertyError
 from lanner.protocols.srmp.settings import SrmpSettings
@@ -113,6 +114,8 @@ class DirectoryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """A file that describes the enterprise; empty for none."""
     file_interval: Annotated[float, Meta(gt=0, le=86_400)] = 2.0
     """Seconds after which it is looked whether the file has changed."""
+    ldap_interval: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
+    """Seconds after which it is looked whether the directory over LDAP has changed."""
 
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,6 +135,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     network: NetworkConfig = NetworkConfig()
     srmp: SrmpSettings = SrmpSettings()
     directory: DirectoryConfig = DirectoryConfig()
+    ldap: LdapSettings = LdapSettings()
     log: LogConfig = LogConfig()
 
     @property
@@ -237,4 +241,10 @@ def _convert(values: Mapping[str, object], sources: Mapping[str, str]) -> Config
             raise InvalidPropertyError(f"{name} = {value!r} ({sources[name]}): {reason}") from error
     config = msgspec.convert(tree, Config, strict=False)
     config.manager.settings().check()
+    if config.ldap.servers:
+        config.ldap.check()
+        if config.directory.file:
+            raise InvalidPropertyError(
+                "directory.file and ldap.servers are both set", hint="a manager has one directory"
+            )
     return config

@@ -57,6 +57,10 @@ class ProtocolEndpoint(Protocol):
 
 def _directory(config: Config) -> Directory | None:
     """The directory that the settings name."""
+    if config.ldap.servers:
+        from lanner.directory.ldap.directory import LdapDirectory
+
+        return LdapDirectory(config.ldap)
     return LocalDirectory(Path(config.directory.file)) if config.directory.file else None
 
 
@@ -162,7 +166,9 @@ class Service:
             identifier=await _identifier(directory, name),
             settings=config.manager.settings(),
             enterprise=directory,
-            enterprise_interval=config.directory.file_interval,
+            enterprise_interval=(
+                config.directory.ldap_interval if config.ldap.servers else config.directory.file_interval
+            ),
         )
         self._stack.push_async_callback(self.manager.close)
         self._tokens = Tokens.open(data)
@@ -200,7 +206,7 @@ class Service:
         said.append("tokens read again")
         for endpoint in self.protocols:
             said.extend(endpoint.reload())
-        for section in ("manager", "api", "network", "srmp", "directory"):
+        for section in ("manager", "api", "network", "srmp", "directory", "ldap"):
             if getattr(loaded.config, section) != getattr(self.config, section):
                 said.append(f"changes in [{section}] take effect at the next start")
         self._loaded = loaded

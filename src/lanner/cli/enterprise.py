@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lanner.model.errors import InvalidNameError, LannerError, UnsupportedOperationError
+from lanner.model.errors import InvalidNameError, LannerError
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -47,9 +47,34 @@ def send_to_manager(session: Session, data: bytes) -> None:
     session.client.replace_directory(data.decode())
 
 
-def read_from_ldap(url: str) -> EnterpriseMap:  # noqa: ARG001  # until it is wired
-    """Read an enterprise from a directory server."""
-    raise UnsupportedOperationError("directory servers cannot be read yet", hint="name a file")
+def read_from_ldap(url: str) -> EnterpriseMap:
+    """Read an enterprise from the directory server at a URL, logging in as the settings' ``[ldap]`` says."""
+    import asyncio
+
+    from msgspec.structs import replace
+
+    from lanner.config import load_config
+    from lanner.directory.ldap.directory import LdapDirectory
+    from lanner.directory.ldap.settings import parse_url
+
+    known = load_config().config.ldap
+    settings = parse_url(
+        url,
+        user=known.user,
+        password_file=known.password_file,
+        ca_file=known.ca_file,
+        gssapi=known.gssapi,
+        start_tls=known.start_tls,
+    )
+
+    async def read() -> EnterpriseMap:
+        directory = LdapDirectory(replace(settings, base=settings.base or known.base))
+        try:
+            return await directory.read()
+        finally:
+            await directory.close()
+
+    return asyncio.run(read())
 
 
 def load_enterprise_file(path: Path) -> LoadedEnterprise:

@@ -33,10 +33,10 @@ class LdapServer(msgspec.Struct, frozen=True):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class LdapSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is needed to ask. ``check`` refuses what would not work or not be safe."""
+class LdapSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[ldap]``: all that is needed to ask. ``check`` refuses what would not work or not be safe."""
 
-    servers: tuple[str, ...]
+    servers: tuple[str, ...] = ()
     """``host`` or ``host:port``, in the order in which they are tried."""
     base: str = ""
     """The domain's distinguished name; left out, it is the forest's root domain (MS-MQDSSM 2.2.1)."""
