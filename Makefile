@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: help setup run test lint format bench soak clean
+.PHONY: help setup peers run test lint format bench soak clean
 
 help: ## say what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,6 +17,16 @@ $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
+
+# What interop tests talk to, and what Spark runs on. Where a program is missing, its tests skip and name it.
+PEERS := iproute2 nftables tshark python3-samba samba samba-ad-dc samba-ad-provision samba-dsdb-modules \
+	samba-vfs-modules winbind ldb-tools openjdk-17-jre-headless
+
+peers: ## install the programs that interop tests talk to (Debian, as root)
+	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || \
+		{ echo "install these yourself: $(PEERS)"; exit 1; }
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(PEERS) >/dev/null
 
 run: setup ## start a queue manager with its data in ./lanner-data
 	@echo "Commands are in $(BIN): export PATH=\"\$$PWD/$(BIN):\$$PATH\""

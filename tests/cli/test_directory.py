@@ -57,6 +57,7 @@ def test_check_of_other_sources(file: Path) -> None:
         (("ldap", "gopher://dc1"), "is no LDAP URL"),
     ):
         assert said in directory("check", *arguments).stderr
+    assert "one directory is checked at a time" in directory("check", file, file).stderr
 
 
 def test_export_has_all_identifiers_and_reads_as_the_same(file: Path, tmp_path: Path) -> None:
