@@ -309,7 +309,7 @@ async def test_start_tls(controller: DomainController) -> None:
 
 @pytest.mark.parametrize("scheme", ["ldap", "ldaps"])
 async def test_kerberos(controller: DomainController, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
-    pytest.importorskip("gssapi", reason="the package gssapi is missing (extra lanner[ldap])")
+    pytest.importorskip("gssapi", reason="the package gssapi is missing (extra lanner[kerberos])")
     for name, value in controller.kerberos.items():
         monkeypatch.setenv(name, value)
     ca_file = str(controller.ca_file)

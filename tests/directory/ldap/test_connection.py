@@ -331,5 +331,5 @@ async def test_a_file_without_certificates(tmp_path: Path) -> None:
 
 def test_kerberos_names_the_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spnego", None)
-    with pytest.raises(InvalidLdapSettingsError, match=r"lanner\[ldap\]"):
+    with pytest.raises(InvalidLdapSettingsError, match=r"lanner\[kerberos\]"):
         sasl.KerberosLogin(str(LdapServer("dc1", 389)), None)

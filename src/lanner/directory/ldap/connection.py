@@ -7,6 +7,7 @@ shows a certificate first, or both sides a Kerberos ticket, and no password goes
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
@@ -119,6 +120,7 @@ class Connection:
                 ssl=context if not self._settings.start_tls else None,
                 limit=MAX_MESSAGE_BYTES,
             )
+            self._notice_silence()
             if context is not None and self._settings.start_tls:
                 request = wire.start_tls(self._next())
                 await self._ask(request, Kind.EXTENDED, f"asking {self.server} for TLS")
@@ -140,6 +142,13 @@ class Connection:
         else:
             request = wire.bind_simple(self._next(), self._settings.user, self._settings.password())
             await self._ask(request, Kind.BIND, f"logging in to {self.server} as {self._settings.user}")
+
+    def _notice_silence(self) -> None:
+        """A server that vanished without a word is noticed before the patience for its answer ends."""
+        connected = self._writer.get_extra_info("socket")
+        milliseconds = max(int(self._settings.connect_seconds * 1000), 1)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def _refuse_early_words(self) -> None:
         """What came before TLS began would be taken for the server's afterwards; anybody can have sent it."""

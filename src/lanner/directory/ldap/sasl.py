@@ -33,7 +33,7 @@ class KerberosLogin:
             from spnego.exceptions import SpnegoError
         except ImportError:
             raise InvalidLdapSettingsError(
-                "logging in with Kerberos needs pyspnego", hint="pip install 'lanner[ldap]'"
+                "logging in with Kerberos needs pyspnego", hint="pip install 'lanner[kerberos]'"
             ) from None
         self._refused: tuple[type[Exception], ...] = (SpnegoError, OSError, ValueError)
         flags = spnego.ContextReq.mutual_auth | spnego.ContextReq.sequence_detect
