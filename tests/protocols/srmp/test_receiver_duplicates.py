@@ -6,6 +6,7 @@ import asyncio
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 from tests.manager.conftest import bodies, full_disk, let_run, settle, started, stuck_writer, turn, until
 from tests.protocols.srmp.conftest import PEER, Inbound, Opener, inbound_of
 from tests.protocols.srmp.envelopes import LEDGER, NOW, STREAM, asking, changed, message, place, streamed
@@ -163,6 +164,20 @@ async def test_a_message_of_a_new_stream_that_came_in_an_old_one_is_known(inboun
     assert (await inbound.post(following)).status == 200
     assert await bodies(inbound.manager, STREAMED) == [b"1", b"2", b"3"]
     assert len(await inbound.told("duplicate")) == 1
+
+
+async def test_stream_messages_without_an_identifier_are_known_by_their_numbers_alone(
+    inbound: Inbound,
+) -> None:
+    """Without one they all have the same (3.1.5.1.11)."""
+    for number in (1, 2, 2, 3):
+        srmp = streamed(number)
+        unnamed = changed(srmp, path=replace(srmp.envelope.path, id=wire.NO_IDENTIFIER))
+        assert (await inbound.post(unnamed)).status == 200
+    assert await bodies(inbound.manager, STREAMED) == [b"1", b"2", b"3"]
+    assert len(await inbound.told("duplicate")) == 1, "of the second 2"
+    await settle(inbound.manager)
+    assert await inbound.manager.transfers.state(receiver.SEEN_SCOPE) == {}
 
 
 async def test_a_queue_that_was_deleted_and_made_again_knows_no_stream(inbound: Inbound) -> None:

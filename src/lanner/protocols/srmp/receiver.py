@@ -310,7 +310,9 @@ class Receiver:
         now = self._clock.time()
         changes = stream.changes
         copy = copy_for(identifier, queue.id)
-        if self._seen.is_known(copy, now):
+        # Messages without an identifier are not copies of each other (3.1.5.1.11): their numbers tell.
+        is_named = identifier != wire.NO_IDENTIFIER
+        if is_named and self._seen.is_known(copy, now):
             # Its place in the stream is taken all the same, or nothing behind it would be accepted.
             self._transfers.record(
                 changes, HistoryEvent.DUPLICATE, queue.name, message, reason="it came before", peer=peer
@@ -322,8 +324,9 @@ class Receiver:
             self._transfers.report_expired(changes, queue, message)
         else:
             self._transfers.accept(changes, queue, message, peer)
-            changes.state.append((SEEN_SCOPE, *self._seen.add(copy, now)))
-            changes.on_failed.append(lambda: self._seen.forget(copy))
+            if is_named:
+                changes.state.append((SEEN_SCOPE, *self._seen.add(copy, now)))
+                changes.on_failed.append(lambda: self._seen.forget(copy))
         await stream.advance(place, message.destination_queue)
         return OK
 
