@@ -32,9 +32,7 @@ class KerberosLogin:
             from spnego.channel_bindings import GssChannelBindings
             from spnego.exceptions import SpnegoError
         except ImportError:
-            raise InvalidLdapSettingsError(
-                "logging in with Kerberos needs pyspnego", hint="pip install 'lanner[kerberos]'"
-            ) from None
+            raise _missing() from None
         self._refused: tuple[type[Exception], ...] = (SpnegoError, OSError, ValueError)
         flags = spnego.ContextReq.mutual_auth | spnego.ContextReq.sequence_detect
         bindings = None
@@ -52,7 +50,9 @@ class KerberosLogin:
                 context_req=flags,
                 channel_bindings=bindings,
             )
-        except (*self._refused, ImportError) as error:
+        except ImportError:  # pyspnego is there, and what it needs for Kerberos is not
+            raise _missing() from None
+        except self._refused as error:
             raise self._refusal(error) from None
         self._finished = False
         self.encrypts = False
@@ -102,3 +102,9 @@ class KerberosLogin:
     def _refusal(error: BaseException) -> LoginRefusedError:
         words = " ".join(str(error).split())[:200]
         return LoginRefusedError(f"Kerberos gives no ticket: {words}", hint="run kinit, and check krb5.conf")
+
+
+def _missing() -> InvalidLdapSettingsError:
+    return InvalidLdapSettingsError(
+        "logging in with Kerberos needs pyspnego and gssapi", hint="pip install 'lanner[kerberos]'"
+    )

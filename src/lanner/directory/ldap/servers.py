@@ -89,8 +89,7 @@ class Servers:
         self, operation: Callable[[Connection], Awaitable[_Answer]], *, retry: bool = False
     ) -> _Answer:
         async with self._turn:
-            kept = self._connection
-            connection = kept or await self._connect()
+            connection = self._connection or await self._connect()
             try:
                 return await self._try(operation, connection)
             except DirectoryOffline:
