@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import cast
 
 import pytest
+from tests.manager.conftest import let_run, started
 from tests.protocols.srmp.conftest import Opener
 from tests.protocols.srmp.outbound import FAR, FakeLink, FakeNetwork
 
@@ -14,7 +16,7 @@ from lanner.manager.queues import OutgoingQueue
 from lanner.model.message import Message
 from lanner.model.transfer import ConnectionStatus
 from lanner.protocols.srmp import line as module
-from lanner.protocols.srmp.client import ConnectFailedError, Reply, Target
+from lanner.protocols.srmp.client import ConnectFailedError, LinkOwner, Reply, Target
 from lanner.protocols.srmp.line import Line
 
 TARGET = Target("http", "there", 80)
@@ -30,11 +32,15 @@ class Deaf:
         raise AssertionError(reason)
 
 
-class Silent(FakeLink):
+class SilentLink(FakeLink):
     """Takes whatever it is given."""
 
     def post(self, head: bytes, body: bytes) -> None:
         assert not self.is_closed
+
+
+async def silent(_: Target, owner: LinkOwner) -> SilentLink:
+    return SilentLink(owner)
 
 
 @pytest.fixture
@@ -44,8 +50,20 @@ async def queue(opened: Opener) -> OutgoingQueue:
 
 
 @pytest.fixture
-def line(queue: OutgoingQueue, clock: ManualClock) -> Line:
-    return Line(queue, FakeNetwork().connect, clock)
+def network() -> FakeNetwork:
+    return FakeNetwork()
+
+
+@pytest.fixture
+def line(queue: OutgoingQueue, clock: ManualClock, network: FakeNetwork) -> Line:
+    return Line(queue, network.connect, clock)
+
+
+@pytest.fixture
+async def silent_line(queue: OutgoingQueue, clock: ManualClock) -> Line:
+    line = Line(queue, silent, clock)
+    assert await line.connect(TARGET, Deaf())
+    return line
 
 
 def _post(line: Line, body: bytes) -> Position:
@@ -54,23 +72,59 @@ def _post(line: Line, body: bytes) -> Position:
     return position
 
 
-async def test_it_is_closed_until_it_is_opened_and_again_when_it_ends(
-    line: Line, queue: OutgoingQueue
-) -> None:
-    link = await line.connect(TARGET, Deaf())
-    assert not line.is_open
-    line.open(link)
-    assert (line.is_open, queue.peer, line.target) == (True, "10.0.0.9", TARGET)
+async def test_it_is_open_until_it_is_closed(line: Line, queue: OutgoingQueue, network: FakeNetwork) -> None:
+    assert (line.is_open, line.is_connecting) == (False, False)
+    assert await line.connect(TARGET, Deaf())
+    assert (line.is_open, line.is_connecting) == (True, False)
+    assert (queue.peer, line.target) == ("10.0.0.9", TARGET)
     line.close()
     line.close()
-    assert (line.is_open, cast(FakeLink, link).is_closed) == (False, True)
+    assert (line.is_open, network.links[0].is_closed) == (False, True)
     assert [each.status for each in queue.connections] == [ConnectionStatus.ESTABLISHED]
 
 
-async def test_an_attempt_that_fails(queue: OutgoingQueue, clock: ManualClock) -> None:
+async def test_closing_ends_an_attempt(line: Line, network: FakeNetwork) -> None:
+    network.gate = asyncio.Event()
+    connecting = await started(line.connect(TARGET, Deaf()))
+    assert line.is_connecting
+    line.close()
+    assert not await connecting
+    assert (line.is_open, line.is_connecting, network.links) == (False, False, [])
+    network.gate = None
+    assert await line.connect(TARGET, Deaf())
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+async def test_closing_in_the_moment_in_which_an_attempt_ends(
+    queue: OutgoingQueue, clock: ManualClock, is_down: bool
+) -> None:
     network = FakeNetwork()
+    network.is_down = is_down
+
+    async def connect(target: Target, owner: LinkOwner) -> FakeLink:
+        try:
+            return await network.connect(target, owner)
+        finally:
+            asyncio.get_running_loop().call_soon(ending.close)
+
+    ending = Line(queue, connect, clock)
+    assert not await ending.connect(TARGET, Deaf())
+    assert not ending.is_open
+    assert all(link.is_closed for link in network.links)
+
+
+async def test_whoever_connects_is_cancelled(line: Line, network: FakeNetwork) -> None:
+    network.gate = asyncio.Event()
+    connecting = await started(line.connect(TARGET, Deaf()))
+    connecting.cancel()
+    await asyncio.wait((connecting,))
+    network.gate.set()
+    await let_run()
+    assert (connecting.cancelled(), line.is_connecting, network.links) == (True, False, [])
+
+
+async def test_an_attempt_that_fails(line: Line, queue: OutgoingQueue, network: FakeNetwork) -> None:
     network.is_down = True
-    line = Line(queue, network.connect, clock)
     with pytest.raises(ConnectFailedError):
         await line.connect(TARGET, Deaf())
     assert [each.status for each in queue.connections] == [ConnectionStatus.IN_PROCESS]
@@ -83,8 +137,8 @@ async def test_an_attempt_that_fails(queue: OutgoingQueue, clock: ManualClock) -
     )
 
 
-def test_what_is_sent_is_answered_in_order(line: Line) -> None:
-    line.open(Silent(Deaf()))
+def test_what_is_sent_is_answered_in_order(silent_line: Line) -> None:
+    line = silent_line
     first, second, third = _post(line, b"1"), _post(line, b"2"), _post(line, b"3")
     assert line.take_answered().position is first
     assert line.unanswered == 2
@@ -95,10 +149,10 @@ def test_what_is_sent_is_answered_in_order(line: Line) -> None:
 
 
 def test_bytes_fill_it_and_each_message_has_the_time_that_it_needs(
-    line: Line, monkeypatch: pytest.MonkeyPatch
+    silent_line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "IN_FLIGHT_BYTES", 100_000)
-    line.open(Silent(Deaf()))
+    line = silent_line
     _post(line, bytes(99_999))
     assert (line.is_full, line.patience(60)) == (False, 63)
     _post(line, b"x")

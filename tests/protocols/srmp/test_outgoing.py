@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.manager.conftest import full_disk, history
 from tests.protocols.srmp.conftest import Opener
-from tests.protocols.srmp.outbound import FAR, FakeNetwork, Outbound, outbound_of
+from tests.protocols.srmp.outbound import FAR, FakeLink, FakeNetwork, Outbound, outbound_of
 
 from lanner.manager import ManualClock
 from lanner.model.codes import MessageClass
 from lanner.model.message import Acknowledgments, Message
 from lanner.model.queue import OutgoingState, QueueProperties
 from lanner.model.transfer import ConnectionStatus
+from lanner.protocols.srmp.client import LinkOwner, Target
 from lanner.protocols.srmp.line import IN_FLIGHT_BYTES
 from lanner.protocols.srmp.redirection import Redirection, Redirections
 
@@ -180,6 +181,50 @@ async def test_pause_and_resume_in_every_state(outbound: Outbound, before: str) 
     assert outbound.posted()[posted:] == expected
     await outbound.answer_all()
     assert await outbound.left() == []
+
+
+async def test_another_host_is_tried_at_once_while_the_first_lets_us_wait(outbound: Outbound) -> None:
+    network = outbound.network
+    network.gate = asyncio.Event()
+    await outbound.send(b"one")
+    assert outbound.state is WAITING
+    network.gate = None
+    outbound.redirections = Redirections(outbound=(Redirection(from_="http://*", to="http://gate/"),))
+    outbound.session.pause()
+    outbound.session.resume()
+    await outbound.settle()
+    assert [str(target) for target in network.targets] == ["http://there:80", "http://gate:80"]
+    assert outbound.posted() == [b"one"]
+    assert _statuses(outbound) == [ConnectionStatus.ESTABLISHED]
+
+
+async def test_an_attempt_that_takes_long_does_not_keep_a_session_from_ending(outbound: Outbound) -> None:
+    outbound.network.gate = asyncio.Event()
+    await outbound.send(b"one")
+    outbound.session.stop()
+    outbound.network.gate = None
+    await outbound.settle()
+    assert outbound.network.links == []
+    assert outbound.queue.messages.available_count == 1
+
+
+async def test_a_connection_that_is_closed_in_the_moment_in_which_it_is_made(
+    outbound: Outbound, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = outbound.network
+
+    async def connect(target: Target, owner: LinkOwner) -> FakeLink:
+        link = await FakeNetwork.connect(network, target, owner)
+        link.lose()
+        return link
+
+    with monkeypatch.context() as patch:
+        patch.setattr(outbound.session._line, "_connector", connect)
+        await outbound.send(b"one")
+    assert outbound.state is INACTIVE
+    assert _statuses(outbound) == [ConnectionStatus.SOCKET_CONNECT_FAILURE]
+    await outbound.turn(20)
+    assert outbound.posted() == [b"one"]
 
 
 async def test_offline_and_online(outbound: Outbound) -> None:

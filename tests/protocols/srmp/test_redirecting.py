@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -92,6 +93,36 @@ async def test_a_queue_that_waits_for_a_dead_host_goes_on_through_another(
     )
     await until(lambda: service.manager.queue(far).messages == 0)
     assert sink.asked == ["POST /msmq/private$/orders HTTP/1.1"]
+
+
+async def test_a_host_that_says_nothing_is_not_waited_for_once_there_is_another(
+    service: Service, sink: Sink
+) -> None:
+    """It lets TLS wait for half an hour, if need be."""
+    came, ended = asyncio.Event(), asyncio.Event()
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.set()
+        with contextlib.suppress(ConnectionError):
+            while await reader.read(1_000):
+                pass
+        ended.set()
+        writer.close()
+
+    silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    far = f"DIRECT=HTTPS://paris:{port}/msmq/private$/orders"
+    await service.manager.send(far, Message(body=b"x", delivery=Delivery.RECOVERABLE))
+    async with asyncio.timeout(SECONDS):
+        await came.wait()
+    assert service.manager.queue(far).state is OutgoingState.WAITING
+    redirection = Redirection(from_=f"https://paris:{port}/*", to=f"http://127.0.0.1:{sink.port}/")
+    await srmp_of(service).redirect(Redirections(outbound=(redirection,)))
+    await until(lambda: service.manager.queue(far).messages == 0)
+    assert len(sink.asked) == 1
+    async with asyncio.timeout(SECONDS):
+        await ended.wait()
+    silent.close()
 
 
 async def test_a_connection_to_the_host_before_is_not_used_any_more(service: Service, sink: Sink) -> None:

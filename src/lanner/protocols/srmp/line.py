@@ -2,10 +2,14 @@
 
 Answers come in the order of the requests, so what was sent and is not answered is a line too: its first is
 answered next. When the connection ends, whatever is left of it is to be sent again.
+
+An attempt to connect may take long: a silent host lets TCP or TLS wait. Closing ends the attempt too, so that
+what comes next, perhaps to another host, need not wait for it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from typing import NamedTuple
 
@@ -43,6 +47,8 @@ class Line:
         self._connector = connector
         self._clock = clock
         self._link: Link | None = None
+        self._attempt: asyncio.Future[Link] | None = None
+        """To connect, as long as somebody wants the connection."""
         self._sent: deque[Sent] = deque()
         self._sent_bytes = 0
         self.target: Target | None = None
@@ -57,21 +63,39 @@ class Line:
         """Whether there is a connection."""
         return self._link is not None
 
-    async def connect(self, target: Target, owner: LinkOwner) -> Link:
-        """Make a connection, or raise ConnectFailedError. Nothing is sent over it before it is opened."""
+    @property
+    def is_connecting(self) -> bool:
+        """Whether a connection is being made."""
+        return self._attempt is not None
+
+    async def connect(self, target: Target, owner: LinkOwner) -> bool:
+        """Make a connection, or raise ConnectFailedError. Says whether it is there, and not closed by now."""
         self.target = target
         self.remember(ConnectionStatus.IN_PROCESS)
         self.has_answered = False
-        return await self._connector(target, owner)
-
-    def open(self, link: Link) -> None:
-        """Use a connection from now on."""
-        self._link = link
-        self._queue.peer = link.peer
+        attempt = self._attempt = asyncio.ensure_future(self._connector(target, owner))
+        try:
+            await asyncio.wait((attempt,))
+        finally:
+            attempt.cancel()  # if whoever waits here is cancelled
+            is_wanted, self._attempt = self._attempt is attempt, None
+        if attempt.cancelled():
+            return False
+        if not is_wanted:
+            # It was made, or has failed, just when it was closed.
+            if attempt.exception() is None:
+                attempt.result().close()
+            return False
+        self._link = attempt.result()
+        self._queue.peer = self._link.peer
         self.remember(ConnectionStatus.ESTABLISHED)
+        return True
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connection, or the attempt to make it."""
+        if self._attempt is not None:
+            self._attempt.cancel()
+            self._attempt = None
         if self._link is not None:
             self._link.close()
             self._link = None

@@ -14,7 +14,7 @@ connected     lost after an answer     disconnected  and on at once: some server
 connected     idle                     disconnected  session cleanup timer (3.1.6.4)
 disconnected  idle and empty           gone          likewise: the next message makes a new queue
 inactive      retransmission timer     disconnected  and on, if there are messages (3.1.6.1)
-any           pause                    on hold       close; nothing is sent (3.1.7.4)
+any           pause                    on hold       close or stop connecting (3.1.7.4)
 on hold       resume                   disconnected  and on, if there are messages (3.1.7.5)
 ============  =======================  ============  ============================================
 
@@ -294,20 +294,24 @@ class OutgoingSession:
             return False
         self._set_state(OutgoingState.WAITING)
         try:
-            link = await self._line.connect(self._services.poster.target(self.queue), self)
+            if not await self._line.connect(self._services.poster.target(self.queue), self):
+                return False  # hung up meanwhile
         except ConnectFailedError as error:
             self._fail(error.status, error.message)
             return False
         if not self._may_send():
-            link.close()
+            self._line.close()
             return False
-        self._line.open(link)
         self._set_state(OutgoingState.CONNECTED)
         self._deadlines.set(self._clean_up, self._settings.cleanup)
         return True
 
     def lost(self, reason: str) -> None:
         """The connection is gone."""
+        if self._line.is_connecting:
+            # It was closed in the moment in which it was made.
+            self._fail(ConnectionStatus.SOCKET_CONNECT_FAILURE, reason)
+            return
         self._line.lost()
         if self._line.unanswered and not self._line.has_answered:
             self._fail(ConnectionStatus.SOCKET_SEND_FAILURE, reason)
