@@ -14,7 +14,8 @@
 (4) More contexts; with a token, a further log-on begins, then NEGOTIATING if it needs more legs.
 (5) A whole request is dispatched; the first of several fragments leads to RECEIVING.
 (6) The call ends early: with a fault if it was cancelled, without any answer if it was orphaned.
-(7) The next fragment; with the last one the request is dispatched, then NEGOTIATED.
+(7) The next fragment; with the last one the request is dispatched, then NEGOTIATED. What is left of a request
+    that was refused or cancelled is read and thrown away: its protection is a stream.
 "Refused" is a fault nca_s_proto_error to what a client may send, then CLOSED; anything else gets no answer.
 
 Dispatched calls are beside the states: an association in any state but CLOSED can answer them.
@@ -31,7 +32,7 @@ from lanner.protocols.rpc.errors import FaultStatus, ProtocolError, SecurityErro
 from lanner.protocols.rpc.fragments import Budget, fragment, plain_body
 from lanner.protocols.rpc.groups import Group, Groups
 from lanner.protocols.rpc.interface import ANONYMOUS, Access, AuthLevel, CallContext, Caller, RpcInterface
-from lanner.protocols.rpc.negotiation import SECURITY_MULTIPLEXING, negotiate
+from lanner.protocols.rpc.negotiation import negotiate
 from lanner.protocols.rpc.pdu import (
     FIRST_AND_LAST,
     MIN_FRAGMENT,
@@ -112,6 +113,8 @@ class ServerCall:
     security: SecurityContext | None
     stub: bytearray = field(default_factory=bytearray, repr=False)
     is_maybe: bool = False
+    is_refused: bool = False
+    """It got its fault already; what is still to come of it is thrown away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,6 @@ class ServerAssociation:
         self._secured: dict[int, tuple[SecurityContext, Caller | None]] = {}
         self._pending: SecurityContext | None = None
         self._signs_header = False
-        self._features = 0
         self._limit = MIN_FRAGMENT
         self._receiving: ServerCall | None = None
         self._calls: dict[int, ServerCall] = {}
@@ -294,7 +296,7 @@ class ServerAssociation:
         if self._group is None:
             return self._nak(pdu, RejectReason.NOT_SPECIFIED, "an association group that is not theirs")
         self._limit = min(FRAGMENT, pdu.max_receive)
-        results, self._features = negotiate(pdu.contexts, self._services.interfaces, self._contexts)
+        results, _features = negotiate(pdu.contexts, self._services.interfaces, self._contexts)
         self.state = State.NEGOTIATED
         auth = None
         if pdu.auth is not None:
@@ -326,7 +328,7 @@ class ServerAssociation:
         """(4): more contexts, perhaps with the first leg of a log-on."""
         assert isinstance(pdu, AlterContext)
         auth = None
-        if pdu.auth is not None:
+        if pdu.auth is not None and not self._is_known(pdu.auth):
             refusal = self._refuse_log_on(pdu.auth)
             if refusal is not None:
                 return self._refuse(pdu, *refusal)
@@ -338,11 +340,22 @@ class ServerAssociation:
                 self.state = State.NEGOTIATING
         return [self._altered(pdu, auth)]
 
+    def _is_known(self, auth: SecTrailer) -> bool:
+        # Samba repeats the last token of a log-on that succeeded when it asks for another interface.
+        security, caller = self._secured.get(auth.context_id, (None, None))
+        return (
+            security is not None
+            and caller is not None
+            and (security.kind, security.level) == (auth.type, auth.level)
+        )
+
     def _refuse_log_on(self, auth: SecTrailer) -> tuple[str, FaultStatus] | None:
         if not self._services.acceptor.recognizes(auth.type):
             return f"security provider {auth.type}", FaultStatus.ACCESS_DENIED
-        may_have = MAX_SECURITY_CONTEXTS if self._features & SECURITY_MULTIPLEXING else 1
-        if auth.context_id in self._secured or len(self._secured) >= may_have:
+        if auth.context_id in self._secured and self._secured[auth.context_id][1] is None:
+            return "the log-on failed", FaultStatus.ACCESS_DENIED
+        # Clients are seen that log on twice without having negotiated that they may.
+        if auth.context_id in self._secured or len(self._secured) >= MAX_SECURITY_CONTEXTS:
             return "one log-on too many", FaultStatus.PROTOCOL_ERROR_WIN32
         return None
 
@@ -427,16 +440,13 @@ class ServerAssociation:
         """(5): a request, or its first fragment."""
         assert isinstance(pdu, Request)
         if not pdu.flags & Flags.FIRST:
-            behind = self._last_call_id - pdu.call_id
-            if 0 <= behind < MAX_OLD_CALL:
-                return []
-            return self._refuse(pdu, "a request without a beginning")
+            return self._late(pdu, data)
         if pdu.call_id in self._calls:
             return self._refuse(pdu, f"call {pdu.call_id} is being carried out already")
         self._last_call_id = max(self._last_call_id, pdu.call_id)
         interface = self._contexts.get(pdu.context_id)
         if interface is None:
-            return [self._did_not_execute(pdu, FaultStatus.UNKNOWN_IF)]
+            return self._refuse(pdu, f"no context {pdu.context_id}", FaultStatus.UNKNOWN_IF)
         try:
             security, caller = self._caller(pdu)
         except SecurityError as error:
@@ -455,12 +465,36 @@ class ServerAssociation:
         call = ServerCall(
             interface, context, pdu.context_id, security, is_maybe=bool(pdu.flags & Flags.MAYBE)
         )
-        refusal = self._check(call, pdu)
-        if refusal is not None:
-            return refusal
+        if not self._may_call(call):
+            return self._refuse(pdu, f"{caller} may not call {interface.id}", FaultStatus.ACCESS_DENIED)
         self._receiving = call
         self.state = State.RECEIVING
-        return self._take(call, pdu, data)
+        status = None
+        if pdu.opnum not in interface.operations:
+            status = FaultStatus.OPERATION_RANGE
+        elif len(self._calls) >= MAX_CALLS:
+            status = FaultStatus.SERVER_BUSY
+        if status is None:
+            return self._take(call, pdu, data)
+        # Told at once (3.3.3.5.8), but its protection is a stream that must be read on.
+        call.is_refused = True
+        actions = self._take(call, pdu, data)
+        if self.state == State.CLOSED:
+            return actions
+        return [self._did_not_execute(pdu, status)]
+
+    def _late(self, pdu: Request, data: bytes) -> list[Action]:
+        """A fragment of a call that is over (3.3.3.5.6)."""
+        if not 0 <= self._last_call_id - pdu.call_id < MAX_OLD_CALL:
+            return self._refuse(pdu, "a request without a beginning")
+        if pdu.auth is not None:
+            try:
+                security, _ = self._caller(pdu)
+                if security is not None:
+                    plain_body(data, pdu, security)
+            except (SecurityError, ProtocolError) as error:
+                return self._refuse(pdu, str(error), FaultStatus.SECURITY_PACKAGE_ERROR)
+        return []
 
     def _did_not_execute(self, pdu: Request, status: FaultStatus) -> Send:
         return self._fault(pdu.call_id, pdu.context_id, status, FIRST_AND_LAST | Flags.DID_NOT_EXECUTE)
@@ -487,28 +521,28 @@ class ServerAssociation:
             raise SecurityError("the log-on failed")
         return security, caller
 
-    def _check(self, call: ServerCall, pdu: Request) -> list[Action] | None:
-        """Who may not call is told so before any room is given to the request (3.1.1.1.3, 3.3.3.5.8)."""
+    @staticmethod
+    def _may_call(call: ServerCall) -> bool:
+        """Asked before any room is given to the request (3.1.1.1.3, 3.3.3.5.8)."""
         interface, caller = call.interface, call.context.caller
-        may_call = (
+        if caller.is_administrator and not caller.is_authenticated:
+            return True  # anonymous on loopback, where a setting allows it: there is no level to ask for
+        if caller.level < interface.minimum_level:
+            return False
+        return (
             interface.access == Access.EVERYBODY
             or caller.is_administrator
             or (interface.access == Access.AUTHENTICATED and caller.is_authenticated)
         )
-        is_exempt = caller.is_administrator and not caller.is_authenticated
-        if not may_call or (caller.level < interface.minimum_level and not is_exempt):
-            return self._refuse(pdu, f"{caller} may not call {interface.id}", FaultStatus.ACCESS_DENIED)
-        if pdu.opnum not in interface.operations and pdu.flags & Flags.LAST:
-            return [self._did_not_execute(pdu, FaultStatus.OPERATION_RANGE)]
-        if len(self._calls) >= MAX_CALLS:
-            return [self._did_not_execute(pdu, FaultStatus.SERVER_BUSY)]
-        return None
 
     def _more(self, pdu: AnyPdu, data: bytes) -> list[Action]:
         """(7): the next fragment of a request."""
         assert isinstance(pdu, Request)
         call = self._receiving
         assert call is not None
+        if call.is_refused and pdu.flags & Flags.FIRST:
+            self._drop_received()  # the client took its fault for an end
+            return self._first(pdu, data)
         same = (call.context.call_id, call.context_id, call.context.opnum)
         if pdu.flags & Flags.FIRST or same != (pdu.call_id, pdu.context_id, pdu.opnum):
             return self._refuse(pdu, "a fragment of another request")
@@ -531,6 +565,8 @@ class ServerAssociation:
                 piece = plain_body(data, pdu, call.security)
             except (SecurityError, ProtocolError) as error:
                 return self._refuse(pdu, str(error), FaultStatus.SECURITY_PACKAGE_ERROR)
+        if call.is_refused:
+            piece = b""
         if len(call.stub) + len(piece) > call.interface.max_request:
             # Status 5 for a request that is too long (3.3.3.5.4).
             return self._refuse(pdu, "a request that is too long", FaultStatus.ACCESS_DENIED)
@@ -541,9 +577,9 @@ class ServerAssociation:
             return []
         self._receiving = None
         self.state = State.NEGOTIATED
-        if pdu.opnum not in call.interface.operations:
+        if call.is_refused:
             self._release(call)
-            return [self._did_not_execute(pdu, FaultStatus.OPERATION_RANGE)]
+            return []
         self._calls[pdu.call_id] = call
         return [Dispatch(call)]
 
@@ -552,9 +588,11 @@ class ServerAssociation:
         receiving = self._receiving
         actions: list[Action] = []
         if receiving is not None and receiving.context.call_id == pdu.call_id:
-            self._drop_received()
-            self.state = State.NEGOTIATED
-            if isinstance(pdu, Cancel):
+            if isinstance(pdu, Orphaned):
+                self._drop_received()
+                self.state = State.NEGOTIATED
+            elif not receiving.is_refused:
+                receiving.is_refused = True
                 actions.append(self._fault(pdu.call_id, receiving.context_id, FaultStatus.CANCELLED))
             return actions
         call = self._calls.pop(pdu.call_id, None)

@@ -82,6 +82,11 @@ class NtlmAcceptor(NTLMProxy):
         """Who logged on, or tried to."""
         return self.user or None
 
+    @property
+    def _requires_mech_list_mic(self) -> bool:
+        # Who did not agree to sign cannot sign SPNEGO's list of mechanisms either (RFC 4178 5).
+        return self._complete and self._mic_required and bool(self._context_attr & NegotiateFlags.sign)
+
     def _step_accept_negotiate(self, token: bytes) -> bytes:
         negotiate = Negotiate.unpack(token)
         if negotiate.flags & REQUIRED != REQUIRED:
@@ -138,6 +143,7 @@ class NtlmAcceptor(NTLMProxy):
         pairs = NTClientChallengeV2.unpack(response[PROOF_SIZE:]).av_pairs
         if pairs.get(AvId.flags, 0) & AvFlags.mic:
             self._check_mic(token, session_key)
+            self._mic_required = True
         self._session_key = session_key
         self._context_attr = auth.flags
         self._complete = True

@@ -236,7 +236,9 @@ class Acceptor:
         if kind == AuthType.NTLM:
             proxy = ntlm()
         elif kind == AuthType.SPNEGO:
-            proxy = SpnegoAcceptor(makers, requirements)
+            # DCE style asks for a signature over the list of mechanisms; at CONNECT nobody can sign.
+            signs = bool(requirements & ContextReq.integrity)
+            proxy = SpnegoAcceptor(makers, requirements if signs else ContextReq.none)
         elif kind == AuthType.KERBEROS and self._kerberos:
             proxy = kerberos()
         else:
