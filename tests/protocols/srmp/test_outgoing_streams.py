@@ -358,6 +358,25 @@ async def test_a_restart_in_every_phase(opened: Opener, clock: ManualClock, phas
         assert await outbound.left() == []
 
 
+async def test_a_late_copy_of_a_receipt_after_a_restart_is_nothing_to_complain_about(
+    opened: Opener, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    network = FakeNetwork()
+    async with outbound_of(opened, clock, network) as outbound:
+        await outbound.stream(b"a", b"b")
+        await outbound.answer_all()
+        await outbound.acknowledge(2)
+        stream = outbound.session.stream
+        network.is_down = True
+        await outbound.send(b"keeps the queue")
+    async with outbound_of(opened, clock, network) as outbound:
+        assert outbound.session.owns(stream)
+        await outbound.acknowledge(2, stream)
+        assert "only 0 were sent" not in caplog.text
+        await outbound.acknowledge(3, stream)
+        assert "a receipt for 3, and only 2 were sent" in caplog.text
+
+
 async def test_a_new_stream_after_a_restart_is_greater_than_all_before(
     opened: Opener, clock: ManualClock
 ) -> None:

@@ -107,8 +107,13 @@ class SentStream:
         self._owner = owner
         self._stream = progress.stream
         self._acknowledged = self._tail = progress.acknowledged
-        self._reached = queue.stream.identifier, queue.stream.sequence
-        """The stream, and the last number of it that was ever sent: before a restart that may be any."""
+        self._reached = max(
+            (queue.stream.identifier, queue.stream.sequence), (progress.stream, progress.acknowledged)
+        )
+        """The stream, and the last number of it that was ever sent: before a restart that may be any.
+
+        A queue that is empty after a restart knows of no stream; what was acknowledged was sent all the same.
+        """
         self._waiting: dict[int, Position] = {}
         """By number: arrived, as the 200 says, and not yet acknowledged by a receipt."""
         self._unread: dict[int, Position] = {}
