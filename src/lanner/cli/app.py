@@ -15,6 +15,7 @@ from lanner.cli import (
     history,
     maintenance,
     messages,
+    mgmt,
     queues,
     route,
     serve,
@@ -47,6 +48,7 @@ app.add_typer(srmp.app, name="srmp")
 app.add_typer(directory.app, name="directory")
 app.add_typer(route.app, name="route")
 app.command("discover")(discover.discover)
+app.add_typer(mgmt.app, name="mgmt")
 app.command("status")(maintenance.status)
 app.command("backup")(maintenance.backup)
 app.command("compact")(maintenance.compact)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +193,10 @@ async def test_every_level_and_mechanism(
 async def test_others_are_denied(
     endpoint: ManagementEndpoint, manager: QueueManager, who: Credentials | None
 ) -> None:
-    calls = (lambda client: client.get_machine("connected"), lambda client: client.act("disconnect"))
+    calls: list[Callable[[ManagementClient], Awaitable[Any]]] = [
+        lambda client: client.get_machine("connected"),
+        lambda client: client.act("disconnect"),
+    ]
     for call in calls:
         async with await ManagementClient.connect(HOST, port=endpoint.port, credentials=who) as client:
             with pytest.raises(RpcFault) as fault:
