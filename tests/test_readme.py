@@ -73,6 +73,21 @@ def test_two_queue_managers(tmp_path: Path) -> None:
     assert re.search("^without a receipt +0$", said, re.MULTILINE)
 
 
+def test_the_enterprise(tmp_path: Path) -> None:
+    section = README[README.index("## An enterprise") :]
+    block = re.search(r"```\n(.*?)```", section, re.DOTALL)
+    assert block is not None
+    examples = Path(__file__).parent.parent / "examples"
+    said = [
+        run(["bash", "-c", line.replace("examples/", f"{examples}/")], tmp_path)
+        for line in block[1].splitlines()
+    ]
+    assert "nothing is wrong" in said[0]
+    assert "LON-1 -> LON-GW -> PAR-GW -> ROM-GW -> ROM-1, cost 5" in said[1]
+    assert "London" in said[2]
+    assert (tmp_path / "map.svg").read_text().startswith("<svg")
+
+
 def free_ports(count: int) -> list[int]:
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [int(each.getsockname()[1]) for each in sockets]
