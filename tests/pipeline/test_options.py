@@ -14,8 +14,12 @@ URL = "http://127.0.0.1:8081"
 BASE = {"managers": URL, "token": "t"}
 
 
-def parse(streaming: bool = False, **options: str) -> SourceOptions:
-    return SourceOptions.parse(BASE | options, streaming=streaming)
+def parse(**options: str) -> SourceOptions:
+    return SourceOptions.parse(BASE | options)
+
+
+def parse_stream(**options: str) -> SourceOptions:
+    return SourceOptions.parse(BASE | options, streaming=True)
 
 
 def test_defaults() -> None:
@@ -33,8 +37,7 @@ def test_names_do_not_depend_on_case() -> None:
 
 
 def test_every_option_is_read() -> None:
-    options = parse(
-        streaming=True,
+    options = parse_stream(
         queue=r".\private$\q",
         startingOffsets='{"LON-1": 3}',
         maxOffsetsPerTrigger="10",
@@ -93,7 +96,7 @@ def test_what_cannot_be_right_is_said(options: dict[str, str], words: str) -> No
 )
 def test_what_a_stream_cannot(options: dict[str, str], words: str) -> None:
     with pytest.raises(InvalidOptionError, match=words):
-        parse(streaming=True, **options)
+        parse_stream(**options)
 
 
 @pytest.mark.parametrize(
