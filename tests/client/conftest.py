@@ -19,9 +19,10 @@ T = TypeVar("T")
 class ServiceThread:
     """A service on a loop of its own, so that sync clients can talk to it. It can be restarted."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, flags: dict[str, object] | None = None) -> None:
         self.data = data
         self.port = 0
+        self._flags = flags or {}
         self._loop = asyncio.new_event_loop()
 
     def start(self) -> None:
@@ -45,6 +46,7 @@ class ServiceThread:
             "manager.name": "LON-1",
             "api.port": self.port,
             "network.srmp_port": 0,
+            **self._flags,
         }
         async with running(load_config(environment={}, flags=flags)) as (service, _):
             self.service = service

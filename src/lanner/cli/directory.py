@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from lanner.cli.command import EXIT_FAILED, Session, talks_to_manager
 from lanner.cli.enterprise import (
@@ -17,7 +18,7 @@ from lanner.cli.enterprise import (
     read_from_ldap,
     send_to_manager,
 )
-from lanner.cli.output import print_json, printable
+from lanner.cli.output import print_json, print_pairs, printable, shown_time
 from lanner.model.errors import InvalidPropertyError, LannerError
 
 if TYPE_CHECKING:
@@ -30,6 +31,35 @@ app = typer.Typer(help="Sites, links, managers and public queues.", no_args_is_h
 
 SHOWN_FINDINGS = 100
 """Findings that a person is shown; ``--json`` has all."""
+
+
+@app.command()
+@talks_to_manager
+def show(
+    session: Session,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Let the manager read its directory now.")
+    ] = False,
+) -> None:
+    """Show what a running manager knows of its enterprise."""
+    known = session.client.directory(refresh=refresh)
+    if session.as_json:
+        print_json(replace(known, text=""))
+        return
+    print_pairs(
+        (
+            ("enterprise", known.enterprise),
+            ("directory", "online" if known.online else f"away: {known.problem}"),
+            ("last read", shown_time(known.read_at)),
+            ("this manager", known.manager or "not in the directory"),
+            ("its sites", ", ".join(known.sites)),
+            ("passes messages on", "yes" if known.routing else "no"),
+            ("directory servers", ", ".join(known.directory_servers)),
+            ("connected networks", ", ".join(known.connected_networks)),
+            ("managers", known.machines),
+            ("public queues", known.queues),
+        )
+    )
 
 
 @app.command("import")
