@@ -25,8 +25,9 @@ from tests.protocols.rpc.echo import (
 )
 
 epm = pytest.importorskip("impacket.dcerpc.v5.epm", reason="impacket is not installed")
-from impacket.dcerpc.v5 import rpcrt, transport  # noqa: E402
-from impacket.uuid import uuidtup_to_bin  # noqa: E402
+rpcrt = pytest.importorskip("impacket.dcerpc.v5.rpcrt")
+transport = pytest.importorskip("impacket.dcerpc.v5.transport")
+uuidtup_to_bin = pytest.importorskip("impacket.uuid").uuidtup_to_bin
 
 pytestmark = pytest.mark.interop
 
