@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
+import uvloop
 from tests.protocols.rpc.echo import ECHO, OP_ECHO, OP_WHO, echo_interface, serving, settings
 
 from lanner.model.errors import InvalidPropertyError, ListenError
@@ -86,6 +87,22 @@ async def test_failed_log_ons_lock_out_their_source(tmp_path: Path) -> None:
                 with pytest.raises(RpcError, match="access denied"):
                     await client.call(OP_ECHO, b"")
         assert endpoint.logons.failures == 3
+
+
+def test_on_the_loop_of_the_service(tmp_path: Path) -> None:
+    """uvloop's transports are not asyncio's."""
+
+    async def main() -> bytes:
+        async with serving(tmp_path) as endpoint:
+            assert endpoint.mapper is not None
+            credentials = Credentials("operator", "correct horse")
+            port = endpoint.mapper.port
+            async with await RpcClient.connect(
+                HERE, ECHO, mapper_port=port, credentials=credentials
+            ) as client:
+                return await client.call(OP_ECHO, bytes(100_000))
+
+    assert uvloop.run(main()) == bytes(100_000)
 
 
 def test_kerberos_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import ipaddress
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from typing import cast
 
 from lanner.model.errors import ListenError
 from lanner.protocols.rpc.association import (
@@ -193,14 +194,14 @@ class _Connection(asyncio.Protocol):
     # The transport's side.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's are none by inheritance.
+        self._transport = cast(asyncio.Transport, transport)
         host, port = transport.get_extra_info("peername")[:2]
         peer = Peer(host, port, _is_loopback(host))
         if not self._server.admit(self, host):
-            transport.abort()
+            self._transport.abort()
             return
-        transport.set_write_buffer_limits(high=self._limits.unsent)
+        self._transport.set_write_buffer_limits(high=self._limits.unsent)
         self._association = ServerAssociation(self._services, peer, str(self._server.port))
 
     def data_received(self, data: bytes) -> None:
