@@ -17,6 +17,7 @@ BENCHMARKS = (
     "routing",
     "srmp_memory",
     "discovery",
+    "management",
 )
 
 

@@ -8,7 +8,6 @@ import os
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -204,12 +203,12 @@ def test_the_commands_load_nothing_of_the_protocol() -> None:
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"
     fastest = min(_help_seconds() for _ in range(5))
-    assert fastest < 0.3, f"lanner --help took {fastest:.2f} s"
+    assert fastest < 0.3, f"lanner --help took {fastest:.2f} s of the processor"
 
 
 def _help_seconds() -> float:
-    begun = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "lanner", "--help"], capture_output=True, check=True, env=dict(os.environ)
-    )
-    return time.perf_counter() - begun
+    """Processor time: what else the machine does meanwhile does not count."""
+    before = os.times()
+    subprocess.run([sys.executable, "-m", "lanner", "--help"], capture_output=True, check=True)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from tests.protocols.management.conftest import FAR, ORDERS, ORDERS_NAME, Desk
 
 from lanner.manager import QueueManager
@@ -277,3 +278,15 @@ def test_settings() -> None:
     assert not ManagementSettings().enabled
     assert ManagementSettings().minimum_level is AuthLevel.CONNECT
     assert ManagementSettings(protection="privacy").minimum_level is AuthLevel.PRIVACY
+
+
+def test_on_the_loop_that_a_manager_runs_on(tmp_path: Path) -> None:
+    async def talk() -> dict[str, Any]:
+        async with await QueueManager.open(tmp_path / "store", name="here") as manager:
+            endpoint = await serve(manager, tmp_path, anonymous_loopback=True)
+            async with await ManagementClient.connect(HOST, port=endpoint.port) as client:
+                found = await client.get_machine("connected")
+            await endpoint.stop()
+            return found
+
+    assert uvloop.run(talk()) == {"connected": "CONNECTED"}

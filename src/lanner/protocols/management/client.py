@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Self
 
 from lanner.model.codes import StatusCode
@@ -179,6 +180,7 @@ def _check(status: int) -> None:
         raise ManagementError(status)
 
 
+@lru_cache(maxsize=1024)
 def _queue_object(queue: str | FormatName) -> ManagementObject:
     name = parse_name(queue) if isinstance(queue, str) else queue
     if isinstance(name, PathName):

@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import lru_cache
 
 from lanner.model.errors import InvalidPropertyError
 from lanner.protocols.management.variant import VECTOR, VariantType
@@ -227,6 +228,7 @@ def properties_of(kind: ObjectType) -> dict[int, Property]:
     return QUEUE_PROPERTIES if kind is ObjectType.QUEUE else {}
 
 
+@lru_cache(maxsize=256)
 def find_property(kind: ObjectType, name: str) -> Property:
     """Find a property by what somebody calls it; a wrong name is answered with the nearest right one."""
     known = properties_of(kind)

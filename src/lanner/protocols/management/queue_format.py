@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from ipaddress import IPv4Address
 from uuid import UUID
 
@@ -100,6 +101,7 @@ _SUFFIX_RULES: dict[int, tuple[frozenset[int], frozenset[int]]] = {
 """By suffix: the flags and the kinds that may stand with it (MS-MQMQ 2.2.7)."""
 
 
+@lru_cache(maxsize=1024)
 def to_format_name(given: QueueFormat) -> FormatName:
     """The name that is meant; raises InvalidNameError where the structure breaks MS-MQMQ 2.2.7."""
     flags, kinds = _SUFFIX_RULES.get(given.suffix, (frozenset(), frozenset()))

@@ -40,6 +40,8 @@ MAX_TEXT = 65_536
 MAX_BLOB = 65_536
 """Octets of a blob; the only one of this interface has 16."""
 
+_RESERVED = bytes(6)
+
 _SMALLEST = 10
 """Octets that the shortest variant takes: up to the end of the union's tag."""
 
@@ -250,7 +252,7 @@ def _write_variant(writer: NdrWriter, variant: Variant) -> None:
     kind = variant.type
     writer.align(8)
     writer.u16(kind)
-    writer.octets(bytes(6))
+    writer.octets(_RESERVED)
     writer.u16(kind)
     if kind in (VariantType.NULL, VariantType.EMPTY):
         return

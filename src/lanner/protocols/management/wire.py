@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from uuid import UUID
 
 from lanner.protocols.management.queue_format import QueueFormat, read_queue_format, write_queue_format
@@ -43,6 +44,9 @@ ACTION = 1
 
 MAX_PROPERTIES = 128
 """Properties of one call: [range(1,128)] (MS-MQMR 3.1.4.1)."""
+
+REMEMBERED_STUB = 2_048
+"""Octets of a question that is remembered with what it means: all 27 properties of a queue take about 800."""
 
 MAX_ACTION = 64
 """Characters of an action: the longest that there is has ten."""
@@ -132,6 +136,11 @@ def encode_get_info(
     target: ManagementObject, properties: Sequence[int], *, big_endian: bool = False
 ) -> bytes:
     """Ask for properties; the values are VT_NULL, as they have to be."""
+    return _encode_get_info(target, tuple(properties), big_endian)
+
+
+@lru_cache(maxsize=256)
+def _encode_get_info(target: ManagementObject, properties: tuple[int, ...], big_endian: bool) -> bytes:
     writer = NdrWriter(big_endian)
     _write_object(writer, target)
     writer.u32(len(properties))
@@ -144,6 +153,18 @@ def encode_get_info(
 
 def decode_get_info(stub: bytes, *, big_endian: bool = False) -> GetInfoCall:
     """Read what is asked for. Whatever follows, such as a verification trailer, is let be."""
+    if len(stub) <= REMEMBERED_STUB:
+        return _remembered_get_info(stub, big_endian)
+    return _decode_get_info(stub, big_endian)
+
+
+@lru_cache(maxsize=256)
+def _remembered_get_info(stub: bytes, big_endian: bool) -> GetInfoCall:
+    # Who watches a machine asks the same again and again.
+    return _decode_get_info(stub, big_endian)
+
+
+def _decode_get_info(stub: bytes, big_endian: bool) -> GetInfoCall:
     reader = NdrReader(stub, big_endian)
     target = _read_object(reader)
     count = reader.ranged(reader.u32("cp"), 1, MAX_PROPERTIES, "cp")
