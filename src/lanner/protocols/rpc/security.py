@@ -27,7 +27,7 @@ from lanner.protocols.rpc.credentials import Credentials, Mechanism
 from lanner.protocols.rpc.errors import SecurityError
 from lanner.protocols.rpc.interface import AuthLevel, Caller
 from lanner.protocols.rpc.logons import Logons
-from lanner.protocols.rpc.ntlm import NtlmAcceptor, SpnegoAcceptor
+from lanner.protocols.rpc.ntlm import NtlmAcceptor, NtlmSealer, SpnegoAcceptor
 from lanner.protocols.rpc.pdu import Segments
 
 __all__ = ["Acceptor", "AuthType", "SecurityContext", "has_kerberos", "initiate"]
@@ -90,6 +90,8 @@ class SecurityContext:
         self.protection = protection_of(level)
         self.signs_header = False
         self._proxy = proxy
+        self._ntlm: NtlmSealer | None = None
+        self._mechanism = ""
         self._legs = 0
 
     @property
@@ -100,7 +102,7 @@ class SecurityContext:
     @property
     def mechanism(self) -> str:
         """`ntlm` or `kerberos`."""
-        return self._proxy.negotiated_protocol or ""
+        return self._mechanism or self._proxy.negotiated_protocol or ""
 
     @property
     def principal(self) -> str:
@@ -123,6 +125,8 @@ class SecurityContext:
             raise SecurityError(f"a token that is none: {type(error).__name__}: {error}") from error
         if self.is_complete:
             self._check_capabilities()
+            self._mechanism = self._proxy.negotiated_protocol or ""
+            self._ntlm = NtlmSealer.of(self._proxy)
         return answer or b""
 
     def _check_capabilities(self) -> None:
@@ -151,7 +155,11 @@ class SecurityContext:
     def protect(self, parts: Segments) -> bytes:
         """The PDU as it goes out; its token is replaced."""
         try:
-            if self.protection == AuthLevel.PRIVACY:
+            if self._ntlm is not None and self.protection == AuthLevel.PRIVACY:
+                body, token = self._ntlm.seal(parts.header, parts.body, parts.trailer)
+            elif self._ntlm is not None:
+                body, token = parts.body, self._ntlm.sign(self._signed(parts))
+            elif self.protection == AuthLevel.PRIVACY:
                 body, token = self._seal(parts)
             else:
                 body, token = parts.body, self._proxy.sign(self._signed(parts))
@@ -163,6 +171,11 @@ class SecurityContext:
 
     def unprotect(self, parts: Segments) -> bytes:
         """The body of a PDU that came in, checked and plain."""
+        if self._ntlm is not None and self.protection == AuthLevel.PRIVACY:
+            return self._ntlm.unseal(parts.header, parts.body, parts.trailer, parts.token)
+        if self._ntlm is not None and self.protection >= AuthLevel.INTEGRITY:
+            self._ntlm.verify(self._signed(parts), parts.token)
+            return parts.body
         try:
             if self.protection == AuthLevel.PRIVACY:
                 return self._unseal(parts)
