@@ -138,7 +138,9 @@ def _row_groups(part: FilePart, schema: pyarrow.Schema) -> Iterator[pyarrow.Reco
     with _open(Path(part.file)) as parquet:
         columns = [name for name in parquet.schema_arrow.names if name in schema.names]
         groups = list(range(part.first, part.end))
-        for batch in parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=groups, columns=columns):
+        # Spark runs a task on every core: threads would only be in each other's way.
+        batches = parquet.iter_batches(BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False)
+        for batch in batches:
             yield conform(batch, schema, manager=part.manager, manager_id=None)
 
 
