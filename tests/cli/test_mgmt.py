@@ -19,6 +19,7 @@ from lanner.manager import QueueManager
 from lanner.model.message import Delivery, Message
 from lanner.model.queue import QueueProperties
 from lanner.protocols.management.endpoint import ManagementEndpoint
+from lanner.protocols.management.properties import MACHINE_PROPERTIES, QUEUE_PROPERTIES
 from lanner.protocols.management.settings import USERS_NAME, ManagementSettings
 
 ORDERS = r".\private$\orders"
@@ -212,3 +213,14 @@ def _help_seconds() -> float:
     subprocess.run([sys.executable, "-m", "lanner", "--help"], capture_output=True, check=True)
     after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def test_everything_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "management.md").read_text()
+    for name in ManagementSettings.__struct_fields__:
+        assert f"`{name}`" in text, name
+    for known in (MACHINE_PROPERTIES, QUEUE_PROPERTIES):
+        for each in known.values():
+            assert f"`{each.name}`" in text, each.name
+    for command in ("get machine", "get queue", "action machine", "action queue", "watch"):
+        assert f"`lanner mgmt HOST {command}" in text, command
