@@ -24,24 +24,28 @@ MAX_AT_ONCE = 32
 class Run:
     """A client, and a loop to run its coroutines on."""
 
-    def __init__(self, client: AsyncClient, runner: asyncio.Runner) -> None:
+    def __init__(self, client: AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
         self.client = client
-        self._runner = runner
+        self._loop = loop
 
     def __call__(self, work: Coroutine[Any, Any, T]) -> T:
         """Run one coroutine to its end."""
-        return self._runner.run(work)
+        return self._loop.run_until_complete(work)
 
 
 @contextmanager
 def connected(manager: ManagerAddress, patience: float) -> Iterator[Run]:
     """A client of one manager, for sync code."""
-    with asyncio.Runner() as runner:
-        client = AsyncClient(manager.address, patience=patience)
-        try:
-            yield Run(client, runner)
-        finally:
-            runner.run(client.close())
+    # No asyncio.Runner: each of its runs puts the signal handler back, and for that signal.getsignal makes the
+    # text of the finished task with its result. For an answer of 32 MB this takes longer than to read it.
+    loop = asyncio.new_event_loop()
+    client = AsyncClient(manager.address, patience=patience)
+    try:
+        yield Run(client, loop)
+    finally:
+        loop.run_until_complete(client.close())
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
 
 
 class Fleet(NamedTuple):
