@@ -227,12 +227,15 @@ def test_a_network_that_comes_up_later_is_found(healthy: Hosts) -> None:
         assert asking.next()["servers"] == ["PAR"]
 
 
+FLOOD_SECONDS = 12
+"""Long enough for another host to start a command and ask, on a busy machine too."""
+
 FLOOD = """
 import socket, sys, time
 flood = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 flood.connect(("10.99.1.1", 1801))
 flood.setblocking(False)
-packet, replies, ends = bytes.fromhex(sys.argv[1]), 0, time.monotonic() + 4
+packet, replies, ends = bytes.fromhex(sys.argv[1]), 0, time.monotonic() + float(sys.argv[2])
 while time.monotonic() < ends:
     for _ in range(100):
         try: flood.send(packet)
@@ -247,7 +250,7 @@ print(replies)
 @pytest.mark.usefixtures("servers")
 def test_a_flood_from_one_host_gets_its_limit_and_another_host_is_answered(healthy: Hosts) -> None:
     packet = TopologyClientRequest(ENTERPRISE, UUID(int=9), ROME).encode().hex()
-    command = healthy.command("str", sys.executable, "-c", FLOOD, packet)
+    command = healthy.command("str", sys.executable, "-c", FLOOD, packet, str(FLOOD_SECONDS))
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as flood:
         time.sleep(0.5)
         asked = ("--enterprise", ENTERPRISE, "--interface", "10.99.1.9", "--json")
@@ -255,7 +258,7 @@ def test_a_flood_from_one_host_gets_its_limit_and_another_host_is_answered(healt
         assert flood.poll() is None
         replies = int(flood.communicate(timeout=PATIENCE)[0])
     limits = RateLimits()
-    assert 1 <= replies <= limits.burst + limits.per_source * 4.5
+    assert 1 <= replies <= limits.burst + limits.per_source * (FLOOD_SECONDS + 0.5)
 
 
 def test_a_server_whose_network_fails_reopens_its_socket_and_answers_again(healthy: Hosts) -> None:

@@ -118,7 +118,7 @@ class Opening:
         if isinstance(name, PublicName):
             return self._public_path(name)
         if not isinstance(name, DirectName):
-            raise InvalidNameError(f"{name} cannot be resolved")
+            raise InvalidNameError(f"{name} cannot be resolved: no directory tells which queue that is")
         is_system = name.kind is PathKind.SYSTEM
         queue = name.suffix.name.lower() if is_system else name.queue
         journal = name.is_read_only and not is_system

@@ -107,6 +107,11 @@ def test_bytes_of_an_element() -> None:
 
 
 def test_nothing_is_left_behind() -> None:
+    # Other threads of the tests may leave something behind meanwhile, but not each time.
+    assert min(_left_behind() for _ in range(5)) == 0
+
+
+def _left_behind() -> int:
     gc.collect()
     gc.disable()
     try:
@@ -114,6 +119,6 @@ def test_nothing_is_left_behind() -> None:
             for _ in range(3):
                 with suppress(WireFault):
                     parse_xml(document)
-        assert gc.collect() == 0
+        return gc.collect()
     finally:
         gc.enable()
