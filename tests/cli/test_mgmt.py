@@ -107,6 +107,9 @@ async def test_nobody_is_there() -> None:
     result = await asyncio.to_thread(run, "127.0.0.1", "get", "machine", "--port", "1")
     assert result.exit_code == 1
     assert "cannot be reached" in result.output
+    assert "is management enabled there" in result.output
+    result = await asyncio.to_thread(run, "127.0.0.1", "get", "machine", "--mapper-port", "1")
+    assert "say --port" in result.output
 
 
 async def test_through_the_endpoint_mapper(served: Served) -> None:

@@ -75,19 +75,29 @@ class Server:
         import asyncio
 
         from lanner.protocols.management.client import ManagementClient
+        from lanner.protocols.rpc.errors import RpcConnectionError
 
         async def connected() -> None:
-            client = await ManagementClient.connect(
-                self.host,
-                port=self.port,
-                credentials=credentials,
-                timeout=self.timeout,
-                mapper_port=self.mapper_port,
-            )
+            try:
+                client = await ManagementClient.connect(
+                    self.host,
+                    port=self.port,
+                    credentials=credentials,
+                    timeout=self.timeout,
+                    mapper_port=self.mapper_port,
+                )
+            except RpcConnectionError as error:
+                error.hint = error.hint or self._advice()
+                raise
             async with client:
                 await work(client)
 
         asyncio.run(connected())
+
+    def _advice(self) -> str:
+        if self.port is None:
+            return "that is its endpoint mapper; if you know the server's port, say --port"
+        return "is management enabled there, and the port right?"
 
     def _credentials(self) -> Credentials | None:
         if self.user is None and not self.kerberos:
