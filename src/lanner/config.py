@@ -20,6 +20,7 @@ from msgspec import Meta
 from lanner.directory.ldap.settings import LdapSettings
 from lanner.manager.settings import ManagerSettings
 from lanner.model.errors import InvalidPropertyError
+from lanner.protocols.management.settings import ManagementSettings
 from lanner.protocols.srmp.settings import SrmpSettings
 
 __all__ = [
@@ -136,6 +137,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     srmp: SrmpSettings = SrmpSettings()
     directory: DirectoryConfig = DirectoryConfig()
     ldap: LdapSettings = LdapSettings()
+    management: ManagementSettings = ManagementSettings()
     log: LogConfig = LogConfig()
 
     @property

@@ -113,6 +113,18 @@ def _identity(manager: QueueManager) -> Identity | None:
     )
 
 
+def _management(manager: QueueManager, config: Config) -> ProtocolEndpoint | None:
+    if not config.management.enabled:
+        return None
+    # What it takes to log on is loaded only where somebody may.
+    from lanner.protocols.management.endpoint import ManagementEndpoint
+
+    network = config.network
+    return ManagementEndpoint(
+        manager, config.management, network.listen, port=network.rpc_port, data=config.data
+    )
+
+
 def _srmp(manager: QueueManager, config: Config) -> SrmpEndpoint | None:
     if not config.srmp.enabled:
         return None
@@ -127,7 +139,7 @@ def _srmp(manager: QueueManager, config: Config) -> SrmpEndpoint | None:
     )
 
 
-PROTOCOLS: list[Callable[[QueueManager, Config], ProtocolEndpoint | None]] = [_srmp, _discovery]
+PROTOCOLS: list[Callable[[QueueManager, Config], ProtocolEndpoint | None]] = [_srmp, _discovery, _management]
 """A protocol registers itself here: what makes its endpoint, or nothing where settings turn it off."""
 
 
@@ -206,7 +218,7 @@ class Service:
         said.append("tokens read again")
         for endpoint in self.protocols:
             said.extend(endpoint.reload())
-        for section in ("manager", "api", "network", "srmp", "directory", "ldap"):
+        for section in ("manager", "api", "network", "srmp", "directory", "ldap", "management"):
             if getattr(loaded.config, section) != getattr(self.config, section):
                 said.append(f"changes in [{section}] take effect at the next start")
         self._loaded = loaded
