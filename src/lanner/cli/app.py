@@ -16,6 +16,7 @@ from lanner.cli import (
     maintenance,
     messages,
     mgmt,
+    pipeline,
     queues,
     route,
     serve,
@@ -47,6 +48,7 @@ app.add_typer(tokens.app, name="token")
 app.add_typer(srmp.app, name="srmp")
 app.add_typer(directory.app, name="directory")
 app.add_typer(route.app, name="route")
+app.add_typer(pipeline.app, name="pipeline")
 app.command("discover")(discover.discover)
 app.add_typer(mgmt.app, name="mgmt")
 app.command("status")(maintenance.status)

@@ -95,15 +95,18 @@ class Bronze:
         """What has been read in."""
         return self._tables.manifest(TABLE, VERSION)
 
-    def add(self, rows: DataFrame, batch: str, *, complete_until: float | None = None) -> Mapping[str, Any]:
+    def add(
+        self, rows: DataFrame, batch: str, *, complete_until: float | None = None, identify: bool = False
+    ) -> Mapping[str, Any]:
         """Write one batch, or write it again; says how many events and faulty rows it has.
 
-        ``complete_until`` is the time up to which the managers had nothing more to tell.
+        ``complete_until`` is the time up to which the managers had nothing more to tell. ``identify`` is for
+        files, which do not tell the manager's identifier.
         """
         manifest = self.manifest()
         others = {name: part for name, part in manifest.parts.items() if name != batch}
         path = f"{TABLE}/batch={batch}"
-        marked = self._marked(rows)
+        marked = self._marked(rows, identify)
         self._write(marked, path)
         facts = self._facts(path)
         if _overlaps(facts, others.values()) or _repeats(facts):
@@ -165,7 +168,7 @@ class Bronze:
             whole = whole.unionByName(frame)
         return whole
 
-    def _marked(self, rows: DataFrame) -> DataFrame:
+    def _marked(self, rows: DataFrame, identify: bool) -> DataFrame:
         present = set(rows.columns)
         columns = [
             (F.col(field.name) if field.name in present else F.lit(None))
@@ -175,7 +178,7 @@ class Bronze:
         ]
         raw = F.col("raw") if "raw" in present else F.lit(None).cast("string").alias("raw")
         plain = rows.select(*columns, raw)
-        if "manager_id" not in present:
+        if identify or "manager_id" not in present:
             plain = _with_identifiers(plain)
         fault = faults()
         return plain.withColumn("fault", fault).withColumn("day", F.to_date("time"))
@@ -205,6 +208,7 @@ class Bronze:
                 F.min(F.col("time").cast("double")).alias("first_time"),
                 F.max(F.col("time").cast("double")).alias("last_time"),
                 F.collect_set(F.col("day").cast("string")).alias("days"),
+                F.count("body").alias("bodies"),
             )
             .collect()
         )
@@ -212,6 +216,7 @@ class Bronze:
         return {
             "events": sum(row["count"] for row in good),
             "faulty": sum(row["count"] for row in rows if row["table"] != "events"),
+            "bodies": sum(row["bodies"] for row in good),
             "days": sorted({day for row in good for day in row["days"]}),
             "managers": [
                 {
@@ -236,8 +241,9 @@ def _with_identifiers(rows: DataFrame) -> DataFrame:
     """An exported file does not tell whose it is: what was sent there does."""
     sent = rows.filter(F.col("raw").isNull() & (F.col("event") == HistoryEvent.SENT.value))
     known = sent.groupBy("manager").agg(F.max(meaning.lineage()).alias("_id"))
-    joined = rows.drop("manager_id").join(F.broadcast(known), "manager", "left")
-    return joined.withColumnRenamed("_id", "manager_id").select(*rows.columns)
+    identifier = F.coalesce(F.col("manager_id"), F.col("_id")).alias("manager_id")
+    others = [F.col(name) for name in rows.columns if name != "manager_id"]
+    return rows.join(F.broadcast(known), "manager", "left").select(identifier, *others).select(*rows.columns)
 
 
 def _overlaps(facts: dict[str, Any], others: Any) -> bool:

@@ -1,0 +1,277 @@
+"""The jobs: ingest, refresh, audit, routes and report.
+
+Each is a function of a session and a root directory, and runs on any master::
+
+    python -m lanner.pipeline.jobs ingest --path 'exports/*.parquet' --to /data/lake
+    spark-submit --master spark://host:7077 -m lanner.pipeline.jobs refresh --to hdfs:///lake
+
+A job that was killed is simply run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+
+from lanner.directory.local_file import load_file
+from lanner.model.enterprise import EnterpriseMap
+from lanner.model.errors import InvalidPropertyError
+from lanner.pipeline.audit import GRACE, audit
+from lanner.pipeline.bronze import Bronze
+from lanner.pipeline.envelopes import ENVELOPES, envelopes_of
+from lanner.pipeline.exported import read_exported
+from lanner.pipeline.findings import Audit
+from lanner.pipeline.gold import Gold
+from lanner.pipeline.paths import link_load, observed_traffic, pairs_of, paths
+from lanner.pipeline.report import render
+from lanner.pipeline.routes import Scenario, gate_tables, named, routes, sources, what_if
+from lanner.pipeline.silver import Silver
+from lanner.pipeline.source import MsmqSource
+from lanner.pipeline.tables import Part, Tables
+
+__all__ = [
+    "Lake",
+    "Say",
+    "ingest_files",
+    "ingest_managers",
+    "refresh",
+    "run_audit",
+    "run_routes",
+    "write_report",
+]
+
+Say = Callable[[str], None]
+"""Tells whoever waits what is being done."""
+
+STREAM_TIMEOUT = 3600 * 24
+ENVELOPE_TABLE = "envelopes"
+ENVELOPE_VERSION = 1
+
+
+def _quietly(_: str) -> None:
+    pass
+
+
+def _register(spark: SparkSession) -> None:
+    """Make ``msmq`` known, without filter pushdown.
+
+    Spark keeps what was pushed with the table, not with the scan: where a frame is used twice in a query, as
+    here, the filter of one use would cut off rows of the other.
+    """
+    spark.dataSource.register(MsmqSource)
+
+
+@dataclass(frozen=True)
+class Lake:
+    """All tables below one root."""
+
+    tables: Tables
+    bronze: Bronze
+    silver: Silver
+    gold: Gold
+
+    @classmethod
+    def at(cls, spark: SparkSession, root: str) -> Lake:
+        """Find the tables, or the place for them."""
+        tables = Tables(spark, root)
+        bronze = Bronze(tables)
+        silver = Silver(tables, bronze)
+        return cls(tables, bronze, silver, Gold(tables, bronze, silver))
+
+
+def ingest_files(spark: SparkSession, root: str, path: str, *, say: Say = _quietly) -> Mapping[str, Any]:
+    """Take exported histories into bronze. The same path again writes its batch over."""
+    _register(spark)
+    say(f"reading {path}")
+    batch = "files-" + hashlib.sha256(path.encode()).hexdigest()[:12]
+    return Lake.at(spark, root).bronze.add(read_exported(spark, path), batch, identify=True)
+
+
+def ingest_managers(
+    spark: SparkSession,
+    root: str,
+    managers: str,
+    *,
+    options: Mapping[str, str] | None = None,
+    name: str = "managers",
+    say: Say = _quietly,
+) -> Mapping[str, Any]:
+    """Take everything that managers have to tell, and have not told yet, into bronze.
+
+    How far each was read is in the stream's checkpoint below the root; ``options`` are those of the source.
+    """
+    _register(spark)
+    lake = Lake.at(spark, root)
+    done: dict[str, Any] = {"events": 0, "faulty": 0, "batches": 0}
+
+    def take(rows: DataFrame, number: int) -> None:
+        asked = time.time()
+        say(f"batch {number} of {managers}")
+        facts = lake.bronze.add(rows, f"{name}-{number:010}", complete_until=asked)
+        done["events"] += facts["events"]
+        done["faulty"] += facts["faulty"]
+        done["batches"] += 1
+
+    reader = (
+        spark.readStream.format("msmq").option("managers", managers).option("startingOffsets", "earliest")
+    )
+    query = (
+        reader.options(**dict(options or {}))
+        .load()
+        .writeStream.foreachBatch(take)
+        .option("checkpointLocation", lake.tables.storage.at(f"_checkpoints/{name}"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(STREAM_TIMEOUT)
+    return done
+
+
+def refresh(spark: SparkSession, root: str, *, say: Say = _quietly) -> dict[str, Any]:
+    """Bring silver, the envelopes and gold up to date with bronze."""
+    lake = Lake.at(spark, root)
+    say("messages (silver)")
+    refreshed = lake.silver.refresh()
+    say("envelopes")
+    envelopes = _refresh_envelopes(lake)
+    say("hours (gold)")
+    days = lake.gold.refresh(refreshed.days)
+    return {"batches": list(refreshed.batches), "days": list(days), "envelopes": envelopes}
+
+
+def _refresh_envelopes(lake: Lake) -> int:
+    manifest = lake.tables.manifest(ENVELOPE_TABLE, ENVELOPE_VERSION)
+    batches = lake.bronze.manifest().parts
+    marks = {name: f"{name}:{part.facts['events']}" for name, part in batches.items()}
+    new = {name: part for name, part in batches.items() if marks[name] not in manifest.applied}
+    with_bodies = {name: part for name, part in new.items() if part.facts.get("bodies")}
+    written = {}
+    count = 0
+    for name, part in with_bodies.items():
+        path = f"{ENVELOPE_TABLE}/batch={name}"
+        lake.tables.write(envelopes_of(lake.bronze.events({name: part})), path)
+        count += lake.tables.read([path], ENVELOPES).count()
+        written[name] = Part(path=path)
+    if new:
+        lake.tables.commit(ENVELOPE_TABLE, manifest.with_parts(written, [marks[name] for name in new]))
+    return count
+
+
+def envelopes(lake: Lake) -> DataFrame:
+    """The SRMP envelopes that were found; those that cannot be read have a fault."""
+    parts = lake.tables.manifest(ENVELOPE_TABLE, ENVELOPE_VERSION).parts.values()
+    return lake.tables.read([part.path for part in parts], ENVELOPES)
+
+
+def run_audit(
+    spark: SparkSession, root: str, *, grace: float = GRACE, until: float | None = None, say: Say = _quietly
+) -> Audit:
+    """Judge what is in silver."""
+    lake = Lake.at(spark, root)
+    say("judging")
+    return audit(lake.tables, lake.bronze, lake.silver, grace=grace, until=until)
+
+
+def run_routes(
+    spark: SparkSession,
+    root: str,
+    directory: str,
+    *,
+    pairs: Sequence[tuple[str, str]] = (),
+    scenarios: str = "",
+    say: Say = _quietly,
+) -> dict[str, Any]:
+    """Write every route of an enterprise; with pairs their paths, with scenarios what they would change."""
+    enterprise = load_file(Path(directory)).map
+    lake = Lake.at(spark, root)
+    base = "routes"
+    meaning = sources(spark, enterprise)
+    say(f"all routes of {len(enterprise.sites):,} sites")
+    lake.tables.write(meaning.coalesce(1), f"{base}/sources")
+    lake.tables.write(gate_tables(spark, enterprise).coalesce(1), f"{base}/gates")
+    lake.tables.write(routes(spark, enterprise), f"{base}/pairs")
+    done: dict[str, Any] = {"sites": len(enterprise.sites), "tables": lake.tables.storage.at(base)}
+    if lake.silver.manifest().parts:
+        say("the load of links")
+        load = link_load(observed_traffic(lake.silver.messages()), enterprise)
+        lake.tables.write(load.coalesce(1), f"{base}/link_load")
+    if scenarios:
+        say("what would change")
+        chosen = read_scenarios(Path(scenarios), enterprise)
+        changed = named(
+            what_if(spark, enterprise, chosen), meaning, "source", "destination", "next_before", "next_after"
+        )
+        lake.tables.write(changed, f"{base}/what_if")
+        written = spark.read.parquet(lake.tables.storage.at(f"{base}/what_if"))
+        done["changes"] = {
+            row["scenario"]: row["count"] for row in written.groupBy("scenario").count().collect()
+        }
+    if pairs:
+        say("paths")
+        done["paths"] = [
+            row.asDict(recursive=True) for row in paths(pairs_of(spark, pairs), enterprise).collect()
+        ]
+    return done
+
+
+class _ScenarioFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[[scenario]] name = "...", cost = [["London", "Paris", 5]], down = ["LON-GW"]``."""
+
+    scenario: list[_ScenarioEntry]
+
+
+class _ScenarioEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    cost: list[tuple[str, str, int]] = []
+    down: list[str] = []
+
+
+def read_scenarios(path: Path, enterprise: EnterpriseMap) -> list[Scenario]:
+    """Read what is to be tried from a TOML file."""
+    try:
+        read = msgspec.toml.decode(path.read_bytes(), type=_ScenarioFile)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise InvalidPropertyError(
+            f"{path}: {error}", hint="write [[scenario]] with name, cost and down"
+        ) from None
+    found = []
+    for entry in read.scenario:
+        costs = [
+            (_found(enterprise.find_site(one), one), _found(enterprise.find_site(other), other), cost)
+            for one, other, cost in entry.cost
+        ]
+        down = [_found(enterprise.find_machine(name), name) for name in entry.down]
+        found.append(Scenario(entry.name, tuple(costs), tuple(down)))
+    return found
+
+
+def _found(item: Any, name: str) -> Any:
+    if item is None:
+        raise InvalidPropertyError(f"{name} is not in the directory")
+    return item.id
+
+
+def write_report(
+    spark: SparkSession, root: str, file: str, *, title: str = "Messages", say: Say = _quietly
+) -> Audit:
+    """Bring everything up to date, judge it, and write the page."""
+    refresh(spark, root, say=say)
+    judged = run_audit(spark, root, say=say)
+    lake = Lake.at(spark, root)
+    say("drawing")
+    page = render(lake.gold, lake.bronze, judged, title=title, now=time.time())
+    Path(file).write_text(page, encoding="utf-8")
+    return judged
+
+
+if __name__ == "__main__":
+    from lanner.pipeline.command import main
+
+    raise SystemExit(main())
