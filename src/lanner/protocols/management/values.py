@@ -76,9 +76,14 @@ def _active_queues(manager: QueueManager) -> list[str]:
     ]
 
 
+def _local_path(manager: QueueManager, queue: Queue) -> str:
+    # Its name has "." for the computer. A machine may have many thousands, all asked for at once.
+    return manager.name + queue.name.removeprefix(".")
+
+
 def _private_queues(manager: QueueManager) -> list[str]:
     return [
-        str(queue.path.with_computer(manager.name))
+        _local_path(manager, queue)
         for queue in manager.transfers.every_queue()
         if queue.kind is QueueKind.PRIVATE and not queue.is_deleted
     ]
@@ -113,7 +118,7 @@ _MACHINE: dict[MachineProperty, Callable[[QueueManager], Any]] = {
 
 def _path_name(manager: QueueManager, queue: Queue) -> str | None:
     if not isinstance(queue, OutgoingQueue):
-        return str(queue.path.with_computer(manager.name))
+        return _local_path(manager, queue)
     try:
         return manager.get_queue_path(queue.destination)[0]
     except LannerError:
