@@ -21,7 +21,10 @@ def main(job):
     if job.get("user"):
         credentials.set_username(job["user"])
         credentials.set_password(job["password"])
-        credentials.set_domain("")
+        credentials.set_domain(job.get("domain", ""))
+        if job.get("realm"):
+            lp.set("realm", job["realm"])
+            credentials.set_realm(job["realm"])
         kerberos = MUST_USE_KERBEROS if job.get("kerberos") else DONT_USE_KERBEROS
         credentials.set_kerberos_state(kerberos)
     else:

@@ -291,6 +291,10 @@ def initiate(credentials: Credentials, level: AuthLevel, host: str, context_id: 
         raise SecurityError("Kerberos is not installed", hint="pip install 'lanner[kerberos]'")
     # CALL and PACKET go out as the level that is applied (2.2.1.1.8).
     applied = protection_of(level)
+    requirements = _requirements(applied)
+    if applied < AuthLevel.PRIVACY:
+        # MIT Kerberos offers to seal unless told not to, and Samba takes the offer for the level.
+        requirements |= ContextReq.no_integrity
     try:
         proxy = spnego.client(
             credentials.user or None,
@@ -298,7 +302,7 @@ def initiate(credentials: Credentials, level: AuthLevel, host: str, context_id: 
             hostname=credentials.target or host,
             service=credentials.service,
             protocol=protocol,
-            context_req=_requirements(applied),
+            context_req=requirements,
         )
     except SpnegoError as error:
         raise SecurityError(f"the log-on cannot begin: {error.message}") from error
