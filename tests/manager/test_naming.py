@@ -247,3 +247,9 @@ async def test_messages_to_a_public_queue_elsewhere_share_one_outgoing_queue(man
         first = manager._core.target(name)
         assert manager._core.target(name) is first
     assert manager.transfers.find(name) is first
+
+
+def test_the_path_of_an_outgoing_queue_that_only_a_directory_knows(manager: QueueManager) -> None:
+    name = f"PRIVATE={UUID(int=5)}\\1"
+    with opened_for(manager, name, QueueAccess.SEND), pytest.raises(InvalidNameError):
+        manager.get_queue_path(name)

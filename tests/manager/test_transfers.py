@@ -268,3 +268,17 @@ async def test_after_the_end(opened: Opener) -> None:
     with pytest.raises(StoppedError):
         await manager.transfers.finish(Changes())
     manager.transfers.submit(Changes())
+
+
+# Looking.
+
+
+async def test_looking_finds_every_queue_and_makes_none(manager: QueueManager, orders: str, far: str) -> None:
+    transfers = manager.transfers
+    assert transfers.find(r"DIRECT=OS:unknown\private$\queue") is None
+    found = {queue.name for queue in transfers.every_queue()}
+    assert {orders, f"{orders};journal", far, DEAD_LETTER} <= found
+    queue = transfers.find(orders)
+    assert queue is not None
+    assert transfers.format_name(queue) == rf"DIRECT=OS:{NAME}\private$\orders"
+    assert manager.queue(orders).open_handles == 0

@@ -105,3 +105,11 @@ def test_one_can_set_itself_again_while_others_wait() -> None:
     alarms.deadlines.set(alarms.second, 2)
     alarms.clock.advance(7)
     assert alarms.heard == [("first", 1), ("second", 2), ("first", 6)]
+
+
+def test_how_long_it_is_until_one() -> None:
+    alarms = Alarms()
+    alarms.deadlines.set(alarms.first, 10)
+    alarms.clock.advance(4)
+    assert alarms.deadlines.seconds_left(alarms.first) == 6
+    assert alarms.deadlines.seconds_left(alarms.second) is None
