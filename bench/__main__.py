@@ -18,6 +18,7 @@ BENCHMARKS = (
     "srmp_memory",
     "discovery",
     "management",
+    "pipeline_source",
 )
 
 

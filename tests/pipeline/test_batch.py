@@ -116,6 +116,14 @@ def test_a_wrong_token(spark: SparkSession, machine: Machine) -> None:
     assert "does not know this token" in said(spark, machine, token="wrong")
 
 
+def test_rights(spark: SparkSession, machine: Machine) -> None:
+    machine.send(2)
+    token = machine.client.create_token("looker", ["peek"])
+    assert read(spark, machine, what="messages", token=token).count() == 2
+    assert read(spark, machine, what="deadletters", token=token).count() == 0
+    assert "AccessDeniedError" in said(spark, machine, token=token)
+
+
 def test_several_managers(spark: SparkSession, make_machine: Callable[..., Machine]) -> None:
     machines = [make_machine(name) for name in ("LON-1", "PAR-1", "ROM-1")]
     for count, machine in enumerate(machines, 1):

@@ -12,7 +12,8 @@ __all__ = ["register"]
 
 def register(spark: SparkSession) -> None:
     """Make ``format("msmq")`` known to a session, with filter pushdown."""
-    # Imported here: parts of this package, as the schemas, are of use without a data source.
-    from lanner.pipeline.register import register as register_source
+    # Imported here: the other modules of this package are of use without the data source. It is not called
+    # `register`, because a module of that name would take the place of this function when it is imported.
+    from lanner.pipeline.registration import register as register_source
 
     register_source(spark)

@@ -29,7 +29,7 @@ __all__ = ["FilePart", "plan_files", "read_file"]
 PARQUET = (".parquet",)
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 
-ROWS_PER_PART = 250_000
+ROWS_PER_PART = 500_000
 BYTES_PER_PART = 64 * 1024 * 1024
 """What one task reads, unless ``minPartitions`` wants smaller parts."""
 

@@ -36,7 +36,7 @@ class Run:
 @contextmanager
 def connected(manager: ManagerAddress, patience: float) -> Iterator[Run]:
     """A client of one manager, for sync code."""
-    # No asyncio.Runner: each of its runs puts the signal handler back, and for that signal.getsignal makes the
+    # No asyncio.Runner: each of its runs puts the signal handler back, for which signal.getsignal makes the
     # text of the finished task with its result. For an answer of 32 MB this takes longer than to read it.
     loop = asyncio.new_event_loop()
     client = AsyncClient(manager.address, patience=patience)

@@ -284,9 +284,9 @@ def _is_at(one: Position | None, other: Position) -> bool:
 
 
 def _read(
-    options: SourceOptions, wanted: RowFilter, partition: InputPartition | None
+    options: SourceOptions, wanted: RowFilter, partition: InputPartition
 ) -> Iterator[pyarrow.RecordBatch]:
-    if partition is None:  # Spark's own, where there are no parts at all
+    if type(partition) is InputPartition:  # Spark's own, where there are no parts at all
         return iter(())
     schema = arrow_schema(options.what, include_body=options.include_body)
     if isinstance(partition, HistoryRange):
