@@ -119,7 +119,10 @@ def _read_variant(reader: NdrReader) -> Variant:
         raise NdrError(f"the variant is of type {type_name(kind)}, its union of {type_name(tag)}")
     if kind in (VariantType.NULL, VariantType.EMPTY):
         return NULL if kind == VariantType.NULL else EMPTY
-    read = _READERS.get(kind)
+    scalar = _SCALARS.get(kind)
+    if scalar is not None:
+        return Variant(kind, scalar(reader))
+    read = _POINTERS.get(kind)
     if read is None:
         raise NdrError(f"{type_name(kind)} is no type of a variant")
     variant = Variant(kind)
@@ -128,16 +131,16 @@ def _read_variant(reader: NdrReader) -> Variant:
     return variant
 
 
-def _read_bool(reader: NdrReader, fill: _Fill) -> None:
+def _read_bool(reader: NdrReader) -> bool:
     number = reader.u16("boolVal")
     if number not in (0, 0xFFFF):
         raise NdrError(f"boolVal is {number:#06x}, neither VARIANT_TRUE nor VARIANT_FALSE")
-    fill(bool(number))
+    return bool(number)
 
 
-def _read_i1(reader: NdrReader, fill: _Fill) -> None:
+def _read_i1(reader: NdrReader) -> int:
     number = reader.u8("cVal")
-    fill(number - 256 if number > 127 else number)
+    return number - 256 if number > 127 else number
 
 
 def _read_text(reader: NdrReader, fill: _Fill) -> None:
@@ -208,16 +211,19 @@ def _read_nested(reader: NdrReader, count: int) -> list[Variant]:
     return [_read_variant(reader) for _ in range(count)]
 
 
-_READERS: dict[int, _Read] = {
+_SCALARS: dict[int, Callable[[NdrReader], Any]] = {
     VariantType.I1: _read_i1,
-    VariantType.UI1: lambda reader, fill: fill(reader.u8("bVal")),
-    VariantType.I2: lambda reader, fill: fill(reader.i16("iVal")),
-    VariantType.UI2: lambda reader, fill: fill(reader.u16("uiVal")),
-    VariantType.I4: lambda reader, fill: fill(reader.i32("lVal")),
-    VariantType.UI4: lambda reader, fill: fill(reader.u32("ulVal")),
-    VariantType.I8: lambda reader, fill: fill(reader.i64("hVal")),
-    VariantType.UI8: lambda reader, fill: fill(reader.u64("uhVal")),
+    VariantType.UI1: NdrReader.u8,
+    VariantType.I2: NdrReader.i16,
+    VariantType.UI2: NdrReader.u16,
+    VariantType.I4: NdrReader.i32,
+    VariantType.UI4: NdrReader.u32,
+    VariantType.I8: NdrReader.i64,
+    VariantType.UI8: NdrReader.u64,
     VariantType.BOOL: _read_bool,
+}
+
+_POINTERS: dict[int, _Read] = {
     VariantType.CLSID: _read_guid,
     VariantType.BLOB: _read_blob,
     VariantType.LPWSTR: _read_text,
@@ -230,7 +236,7 @@ _READERS: dict[int, _Read] = {
     VECTOR | VariantType.LPWSTR: _read_texts,
     VECTOR | VariantType.VARIANT: _read_variant_vector,
 }
-"""The arms of tag_inner_PROPVARIANT (MS-MQMQ 2.2.13.1); there are no others."""
+"""These and the scalars are the arms of tag_inner_PROPVARIANT (MS-MQMQ 2.2.13.1); there are no others."""
 
 
 # Writing.
