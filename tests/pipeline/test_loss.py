@@ -262,3 +262,15 @@ def test_a_reader_keeps_history_from_being_trimmed(machine: Machine, tmp_path: P
     (known,) = machine.client.history_status().readers
     assert (known.name, known.confirmed) == ("ingest", 10)
     assert machine.trim() == 10
+
+
+def test_a_manager_that_always_breaks_off_is_given_up(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.send(3)
+    reader = stream(machine, **STRICT)
+    start = reader.initialOffset()
+    (part,) = reader.partitions(start, after(reader, start))
+    monkeypatch.setattr("lanner.pipeline.reading._fetch", lambda *_: None)
+    with pytest.raises(ManagerAwayError, match="does not answer"):
+        list(reader.read(part))

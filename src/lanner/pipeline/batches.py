@@ -43,7 +43,7 @@ def pieces(batch: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
     rows = batch.num_rows
     if not rows:
         return
-    size = batch.get_total_buffer_size() if BODY in batch.schema.names else 0
+    size = batch.nbytes if BODY in batch.schema.names else 0
     step = max(1, min(BATCH_ROWS, rows * BATCH_BYTES // max(size, BATCH_BYTES)))
     for first in range(0, rows, step):
         yield batch.slice(first, step)

@@ -37,16 +37,22 @@ def read_range(
 ) -> Iterator[pyarrow.RecordBatch]:
     """Give the rows of a range, once and in order, also when the manager is restarted meanwhile."""
     following, count = part.first, FIRST_REQUEST
+    deadline: float | None = None
     with connected(part.manager, patience) as run:
         if not _is_the_same(run, part, fail):
             return
         while following < part.end:
             last = min(following + count, part.end) - 1
-            data = _fetch(run, part, following, last, patience)
+            data = _fetch(run, following, last)
             if data is None:  # it was away, and may be another now
+                deadline = deadline or time.monotonic() + patience
+                if time.monotonic() > deadline:
+                    raise _away(part)
+                time.sleep(PAUSE)
                 if not _is_the_same(run, part, fail):
                     return
                 continue
+            deadline = None
             for batch in _checked(part, data, following, last, fail):
                 whole = conform(batch, schema, manager=part.name, manager_id=part.id)
                 yield from pieces(wanted.apply(whole))
@@ -74,19 +80,15 @@ def _is_the_same(run: Run, part: HistoryRange, fail: bool) -> bool:
     return False
 
 
-def _fetch(run: Run, part: HistoryRange, first: int, last: int, patience: float) -> bytes | None:
+def _fetch(run: Run, first: int, last: int) -> bytes | None:
     """Read one answer; None if the connection broke and the manager is to be looked at again."""
 
     async def fetch() -> bytes:
         return b"".join([piece async for piece in run.client.history_arrow(first, last)])
 
-    deadline = time.monotonic() + patience
     try:
         return run(fetch())
-    except ConnectionFailedError as error:
-        if time.monotonic() > deadline:
-            raise _away(part) from error
-        time.sleep(PAUSE)
+    except ConnectionFailedError:
         return None
 
 

@@ -8,6 +8,7 @@ checkpoint each row is in exactly one batch.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from typing import Any
 
@@ -45,6 +46,9 @@ from lanner.pipeline.snapshots import SnapshotPart, plan_snapshot, read_snapshot
 __all__ = ["MsmqBatchReader", "MsmqPushingReader", "MsmqPushingSource", "MsmqSource", "MsmqStreamReader"]
 
 FORMAT = "msmq"
+
+QUIET_SECONDS = 0.2
+"""How long a stream waits between two questions when the last had no news for an answer."""
 
 
 class MsmqSource(DataSource):
@@ -161,6 +165,8 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._wanted = RowFilter(queues=QueueFilter.of(options))
         self._fleet: Fleet | None = None
         self._target: Offsets | None = None
+        self._is_quiet = False
+        self._is_registered = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a query without a checkpoint begins."""
@@ -178,8 +184,10 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Where the next batch ends; tells what was lost since the last."""
         before = from_json(start)
-        if self._fleet is None and self._options.reader:
-            self._register()  # a query that goes on from its checkpoint
+        if self._is_quiet:
+            # Spark asks again after 10 ms, for ever; managers that have nothing to tell are left alone.
+            time.sleep(QUIET_SECONDS)
+        self._register()  # a query that goes on from its checkpoint has not yet
         fleet = self._look()
         fail = self._options.fail_on_data_loss
         end = advance(before, fleet.seen, fail=fail, partly=not fleet.is_whole)
@@ -187,7 +195,8 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = _at_most(end, self._target, before)
         if isinstance(limit, ReadMaxRows):
             end = limit_offsets(before, end, limit.max_rows)
-        return start if _is_same(before, end) else to_json(end)
+        self._is_quiet = _is_same(before, end)
+        return start if self._is_quiet else to_json(end)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember where everything ends now: this run reads no further."""
@@ -252,14 +261,15 @@ class MsmqStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _register(self) -> None:
         name = self._options.reader
-        if not name:
+        if not name or self._is_registered:
             return
 
         async def register(client: AsyncClient) -> bool:
             await client.register_reader(name)
             return True
 
-        ask(self._options.managers, self._options.patience, register)
+        # Whoever is away now is asked again before the next batch.
+        self._is_registered = all(ask(self._options.managers, self._options.patience, register))
 
 
 def _at_most(end: Offsets, target: Offsets, before: Offsets) -> Offsets:
