@@ -227,3 +227,11 @@ def test_everything_is_documented() -> None:
             assert f"`{each.name}`" in text, each.name
     for command in ("get machine", "get queue", "action machine", "action queue", "watch"):
         assert f"`lanner mgmt HOST {command}" in text, command
+
+
+def test_the_file_that_the_settings_name_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lanner.toml").write_text('[management]\nusers = "who.txt"\n')
+    assert "was added to who.txt" in run("user", "add", "ada", "--password-stdin", given="x\n").output
+    assert run("user", "list").output == "ada\n"
+    assert (tmp_path / "who.txt").exists()

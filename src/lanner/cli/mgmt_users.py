@@ -30,12 +30,12 @@ TELL_IT = "a running manager takes that when it is sent SIGHUP"
 
 def _users(data: str | None, file: str | None) -> UserFile:
     from lanner.config import load_config
-    from lanner.protocols.management.settings import USERS_NAME, ManagementSettings
+    from lanner.protocols.management.settings import USERS_NAME
     from lanner.protocols.rpc.accounts import UserFile
 
     if file is None and data is None:
         config = load_config().config
-        file = getattr(config, "management", ManagementSettings()).users or None
+        file = config.management.users or None
         data = str(config.data)
     if file is not None:
         return UserFile(Path(file))
