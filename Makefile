@@ -20,13 +20,14 @@ $(VENV)/.installed: pyproject.toml
 
 # What interop tests talk to, and what Spark runs on. Where a program is missing, its tests skip and name it.
 PEERS := iproute2 nftables tshark python3-samba samba samba-ad-dc samba-ad-provision samba-dsdb-modules \
-	samba-vfs-modules winbind ldb-tools openjdk-17-jre-headless
+	samba-vfs-modules winbind ldb-tools krb5-user libkrb5-dev gcc openjdk-17-jre-headless
 
-peers: ## install the programs that interop tests talk to (Debian, as root)
+peers: setup ## install the programs that interop tests talk to (Debian, as root)
 	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || \
 		{ echo "install these yourself: $(PEERS)"; exit 1; }
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(PEERS) >/dev/null
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[kerberos]'
 
 run: setup ## start a queue manager with its data in ./lanner-data
 	@echo "Commands are in $(BIN): export PATH=\"\$$PWD/$(BIN):\$$PATH\""
