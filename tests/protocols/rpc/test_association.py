@@ -62,6 +62,7 @@ from lanner.protocols.rpc.security import Acceptor, SecurityContext, initiate
 NDR64 = InterfaceId(UUID("71710533-beba-4937-8319-b5dbef9ccc36"), 1, 0)
 PEER = Peer("192.0.2.1", 4711)
 BUDGET = 10_000_000
+SECRET = nt_hash("secret")
 
 
 class Users(Accounts):
@@ -69,7 +70,7 @@ class Users(Accounts):
 
     def __init__(self) -> None:
         super().__init__(administrators=["operator"])
-        self._users = {name: (name, nt_hash("secret")) for name in ("operator", "guest")}
+        self._users = {name: (name, SECRET) for name in ("operator", "guest")}
 
 
 def services(*interfaces: RpcInterface, anonymous: bool = False) -> Services:

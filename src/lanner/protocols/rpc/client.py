@@ -100,7 +100,7 @@ class RpcClient(asyncio.Protocol):
             port = await find_port(host, interface, mapper_port=mapper_port, timeout=timeout)
         security = None
         if credentials is not None and level != AuthLevel.NONE:
-            security = initiate(credentials, level or AuthLevel.PRIVACY, host)
+            security = await asyncio.to_thread(initiate, credentials, level or AuthLevel.PRIVACY, host)
         association = ClientAssociation(interface, security)
         loop = asyncio.get_running_loop()
         client = None

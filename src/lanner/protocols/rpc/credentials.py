@@ -20,8 +20,8 @@ class Mechanism(Enum):
 class Credentials:
     """A user and what proves it.
 
-    ``user`` may be ``DOMAIN\\user`` or ``user@REALM``. With Kerberos and no password, the ticket of the
-    credential cache is taken.
+    ``user`` may be ``DOMAIN\\user`` or ``user@REALM``. SPNEGO tries Kerberos for ``user@REALM``,
+    and where there is no password: then the ticket of the credential cache is taken.
     """
 
     user: str = ""

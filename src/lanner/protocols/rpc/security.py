@@ -27,7 +27,7 @@ from lanner.protocols.rpc.credentials import Credentials, Mechanism
 from lanner.protocols.rpc.errors import SecurityError
 from lanner.protocols.rpc.interface import AuthLevel, Caller
 from lanner.protocols.rpc.logons import Logons
-from lanner.protocols.rpc.ntlm import NtlmAcceptor, NtlmSealer, SpnegoAcceptor
+from lanner.protocols.rpc.ntlm import NtlmAcceptor, NtlmSealer, SpnegoAcceptor, nt_hash
 from lanner.protocols.rpc.pdu import Segments
 
 __all__ = ["Acceptor", "AuthType", "SecurityContext", "has_kerberos", "initiate"]
@@ -295,10 +295,20 @@ def initiate(credentials: Credentials, level: AuthLevel, host: str, context_id: 
     if applied < AuthLevel.PRIVACY:
         # MIT Kerberos offers to seal unless told not to, and Samba takes the offer for the level.
         requirements |= ContextReq.no_integrity
+    user: str | spnego.NTLMHash | None = credentials.user or None
+    password: str | None = credentials.password or None
+    has_realm = "@" in credentials.user
+    if (
+        password
+        and credentials.user
+        and (kind == AuthType.NTLM or not (has_realm or kind == AuthType.KERBEROS))
+    ):
+        # Without a realm there is no Kerberos, and the search for one in DNS may take many seconds.
+        user, password = spnego.NTLMHash(credentials.user, nt_hash=nt_hash(password).hex()), None
     try:
         proxy = spnego.client(
-            credentials.user or None,
-            credentials.password or None,
+            user,
+            password,
             hostname=credentials.target or host,
             service=credentials.service,
             protocol=protocol,
