@@ -10,6 +10,7 @@ from lanner.pipeline.envelopes import envelopes_of
 from lanner.protocols.srmp import wire
 
 STREAM = wire.Stream(stream_id=wire.StreamId(UUID(int=5), 77), current=3, previous=2)
+MSMQ = wire.Msmq(message_class=0, priority=0, body_type=0, source_qm=UUID(int=5), ttrq=2_000_000_000)
 
 
 def encoded(body: bytes | None = None) -> bytes:
@@ -19,6 +20,7 @@ def encoded(body: bytes | None = None) -> bytes:
         ),
         properties=wire.Properties(expires_at=2_000_000_000, sent_at=1_900_000_000),
         stream=STREAM,
+        msmq=MSMQ,
     )
     return wire.encode_request(wire.SrmpMessage(envelope=envelope, body=body)).body
 

@@ -13,6 +13,7 @@ __all__ = ["read_exported"]
 _LINES = (".jsonl", ".ndjson", ".json")
 _BAD = "_bad"
 _AS_TEXT = {"time": DoubleType(), "stream": DecimalType(20, 0), "body": StringType()}
+_TWO_TO_THE_63 = "9223372036854775808"
 _TWO_TO_THE_64 = "18446744073709551616"
 
 
@@ -31,9 +32,10 @@ def read_exported(spark: SparkSession, path: str) -> DataFrame:
     manager = F.regexp_extract("_file", r"([^/]+)\.[a-z]+$", 1)
     # A stream's number has 64 bits without a sign; here, as in Spark, the highest of them is the sign.
     stream = F.col("row.stream")
-    signed = F.when(stream >= F.lit(2**63), stream - F.lit(_TWO_TO_THE_64).cast("decimal(20,0)")).otherwise(
-        stream
-    )
+    signed = F.when(
+        stream >= F.lit(_TWO_TO_THE_63).cast("decimal(20,0)"),
+        stream - F.lit(_TWO_TO_THE_64).cast("decimal(20,0)"),
+    ).otherwise(stream)
     special = {
         "manager": F.coalesce(F.col("row.manager"), manager),
         "time": F.timestamp_micros(F.round(F.col("row.time") * 1_000_000).cast("bigint")),

@@ -29,12 +29,13 @@ h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 18px; margin: 0 0 10px;
 section { background: #fff; border: 1px solid #dde3ea; border-radius: 8px; padding: 18px 22px; margin: 16px 0;
   overflow-x: auto; }
 .numbers { display: flex; flex-wrap: wrap; gap: 12px; }
-.numbers div { background: #fff; border: 1px solid #dde3ea; border-radius: 8px; padding: 10px 18px;
-  min-width: 88px; }
+.numbers div { background: #fff; border: 1px solid #dde3ea; border-radius: 8px; padding: 10px 14px;
+  min-width: 84px; }
 .numbers b { display: block; font-size: 22px; } .note { color: #51606f; }
 .proved { color: #2e8b57; } .doubted { color: #b7791f; } .refuted { color: #c0392b; }
 svg { max-width: 100%; height: auto; } svg text { font-size: 12px; fill: #51606f; }
-svg text.strong { font-weight: 600; fill: #1d2733; font-size: 13px; } svg text.small { font-size: 11px; }
+svg text.strong { font-weight: 600; fill: #1d2733; font-size: 13px; } svg text.small { font-size: 11px;
+  paint-order: stroke; stroke: #fff; stroke-width: 3px; }
 .legend span { margin-right: 16px; }
 .legend i { display: inline-block; width: 12px; height: 12px; margin-right: 5px; border-radius: 2px; }
 table { border-collapse: collapse; width: 100%; } th { text-align: left; color: #51606f; font-weight: 600; }
@@ -114,7 +115,7 @@ def _traffic(queues: DataFrame) -> dict[str, list[tuple[float, float]]]:
         queues.groupBy("hour")
         .agg(
             F.sum("sent").alias("sent"),
-            F.sum(F.when(local, F.col("arrived")).otherwise(0)).alias("arrived"),
+            F.sum(F.when(local, F.col("sent") + F.col("arrived")).otherwise(0)).alias("arrived"),
             F.sum("received").alias("received"),
             F.sum("retransmitted").alias("sent again"),
         )
