@@ -19,6 +19,8 @@ BENCHMARKS = (
     "discovery",
     "management",
     "pipeline_source",
+    "pipeline_tables",
+    "pipeline_routes",
 )
 
 
