@@ -20,6 +20,7 @@ from hashlib import blake2b
 
 from lanner.protocols.rpc.accounts import Accounts
 from lanner.protocols.rpc.errors import SecurityError
+from lanner.protocols.rpc.notices import Notices
 
 __all__ = ["Buckets", "LogonLimits", "Logons", "source_of"]
 
@@ -28,8 +29,9 @@ log = logging.getLogger(__name__)
 BUCKETS = 4_096
 """Of each kind: 64 KiB. Two sources share one by chance, and nobody can arrange it without the key."""
 
-LOG_SECONDS = 1.0
-"""At most one line about failed log-ons in this time; those in between are counted in the next."""
+
+MAX_LOGGED = 64
+"""Characters of a name in the log; whoever fails to log on chooses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +96,16 @@ class Logons:
         self, accounts: Accounts, clock: Callable[[], float], limits: LogonLimits | None = None
     ) -> None:
         self.accounts = accounts
-        self.failures = 0
         self._clock = clock
         limits = limits or LogonLimits()
         self._users = Buckets(limits.per_user, limits.seconds)
         self._sources = Buckets(limits.per_source, limits.seconds)
-        self._said = 0
-        self._said_at = float("-inf")
+        self._notices = Notices(log, logging.WARNING)
+
+    @property
+    def failures(self) -> int:
+        """Log-ons that were refused."""
+        return self._notices.count
 
     def find(self, user: str, source: str) -> bytes | None:
         """The hash of a user; refused where too many log-ons failed."""
@@ -115,10 +120,4 @@ class Logons:
         self._sources.draw(source, now)
         if user:
             self._users.draw(f"{source} {user.casefold()}", now)
-        self.failures += 1
-        if now - self._said_at < LOG_SECONDS:
-            return
-        more = self.failures - self._said - 1
-        text = "RPC: a log-on from %s as %r failed: %s" + (f"; and {more} more before" if more else "")
-        log.warning(text, source, user[:64], reason)
-        self._said, self._said_at = self.failures, now
+        self._notices.note(now, "RPC: a log-on from %s as %r failed: %s", source, user[:MAX_LOGGED], reason)

@@ -92,6 +92,7 @@ class SecurityContext:
         self._proxy = proxy
         self._ntlm: NtlmSealer | None = None
         self._mechanism = ""
+        self._mic_length = KERBEROS_MIC
         self._legs = 0
 
     @property
@@ -146,7 +147,7 @@ class SecurityContext:
             return NTLM_TOKEN
         if self.protection == AuthLevel.PRIVACY:
             return self._proxy.query_message_sizes().header
-        return KERBEROS_MIC
+        return self._mic_length
 
     @property
     def _whole(self) -> bool:
@@ -181,6 +182,7 @@ class SecurityContext:
                 return self._unseal(parts)
             if self.protection >= AuthLevel.INTEGRITY:
                 self._proxy.verify(self._signed(parts), parts.token)
+                self._mic_length = len(parts.token)  # the same key makes ours
         except SpnegoError as error:
             raise SecurityError(f"a PDU is not what was sent: {error.message}") from error
         except Exception as error:

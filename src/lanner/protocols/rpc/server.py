@@ -28,6 +28,7 @@ from lanner.protocols.rpc.groups import Groups
 from lanner.protocols.rpc.interface import RpcInterface
 from lanner.protocols.rpc.limits import Limits
 from lanner.protocols.rpc.logons import Buckets, source_of
+from lanner.protocols.rpc.notices import Notices
 from lanner.protocols.rpc.security import Acceptor
 
 __all__ = ["RpcServer"]
@@ -62,6 +63,7 @@ class RpcServer:
         self.limits = limits or Limits()
         self.calls = 0
         self.answered = 0
+        self.notices = Notices(log, logging.INFO)
         self.refused = 0
         self._listen = listen
         self._port = port
@@ -295,9 +297,12 @@ class _Connection(asyncio.Protocol):
                         task.cancel()
                 case Close(reason):
                     if self._association is not None:
-                        log.info("RPC: %s: %s", self._association.peer, reason)
+                        self._note("RPC: %s: %s", self._association.peer, reason)
                     if self._transport is not None:
                         self._transport.close()
+
+    def _note(self, text: str, *values: object) -> None:
+        self._server.notices.note(self._loop.time(), text, *values)
 
     def _dispatch(self, call: ServerCall) -> None:
         association = self._association
@@ -330,7 +335,7 @@ class _Connection(asyncio.Protocol):
             status = fault.status if fault.status not in FORBIDDEN_STATUSES else FaultStatus.UNSPECIFIED
             actions = association.fail(call, status)
         except NdrError as error:
-            log.info("RPC: %s, operation %d: %s", call.context.peer, call.context.opnum, error)
+            self._note("RPC: %s, operation %d: %s", call.context.peer, call.context.opnum, error)
             actions = association.fail(call, FaultStatus.BAD_STUB_DATA)
         except TimeoutError:
             actions = association.fail(call, FaultStatus.CANCELLED)
