@@ -14,6 +14,7 @@ from lanner.protocols.rpc.errors import FaultStatus, RpcFault
 from lanner.protocols.rpc.interface import CallContext, InterfaceId, RpcInterface
 from lanner.protocols.rpc.ndr import NdrReader, NdrWriter
 from lanner.protocols.rpc.ntlm import nt_hash
+from lanner.protocols.rpc.verification import check_trailer
 
 ECHO = InterfaceId(UUID("0b1a6bd4-2e4b-4a3a-9d3c-6d2f0b0a7c11"), 1, 0)
 SECOND = InterfaceId(UUID("0b1a6bd4-2e4b-4a3a-9d3c-6d2f0b0a7c12"), 2, 1)
@@ -52,7 +53,7 @@ async def ndr(context: CallContext, stub: bytes) -> bytes:
     """A string and back."""
     reader = NdrReader(stub, context.big_endian)
     text = reader.wide_string(limit=100, field="text")
-    reader.tolerate_trailer()
+    check_trailer(context, reader.tolerate_trailer())
     writer = NdrWriter()
     writer.wide_string(text[::-1])
     return writer.getvalue()

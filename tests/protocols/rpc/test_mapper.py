@@ -178,7 +178,9 @@ async def test_requests_cut_short(stub: bytes) -> None:
     for cut in range(len(stub)):
         with pytest.raises(NdrError):
             await ask(opnum, stub[:cut])
-    await ask(opnum, stub + bytes.fromhex("8ae3137102f43671"))
+    await ask(opnum, stub + b"padding")
+    with pytest.raises(NdrError):
+        await ask(opnum, stub + bytes.fromhex("8ae3137102f43671"))
 
 
 @given(st.binary(max_size=200), st.sampled_from(list(Operation)), st.booleans())

@@ -11,6 +11,7 @@ from lanner.protocols.rpc.errors import FaultStatus, NdrError, RpcFault
 from lanner.protocols.rpc.interface import Access, CallContext, InterfaceId, RpcInterface
 from lanner.protocols.rpc.ndr import NULL_HANDLE, ContextHandle, NdrReader, NdrWriter
 from lanner.protocols.rpc.towers import MAX_TOWER, Tower
+from lanner.protocols.rpc.verification import check_trailer
 
 __all__ = [
     "MAPPER",
@@ -79,7 +80,7 @@ def mapper_interface(entries: Callable[[], Sequence[Entry]]) -> RpcInterface:
     async def free(context: CallContext, stub: bytes) -> bytes:
         reader = NdrReader(stub, context.big_endian)
         handle = reader.context_handle()
-        reader.tolerate_trailer()
+        check_trailer(context, reader.tolerate_trailer())
         writer = NdrWriter()
         writer.context_handle(context.handles.close(handle))
         writer.u32(0)
@@ -141,7 +142,7 @@ def _lookup(entries: Sequence[Entry], context: CallContext, reader: NdrReader) -
     option = reader.u32("vers_option")
     handle = reader.context_handle("entry_handle")
     limit = reader.ranged(reader.u32("max_ents"), 0, MAX_ENTRIES, "max_ents")
-    reader.tolerate_trailer()
+    check_trailer(context, reader.tolerate_trailer())
 
     def fits(entry: Entry) -> bool:
         by_interface = inquiry in (Inquiry.BY_INTERFACE, Inquiry.BY_BOTH)
@@ -180,7 +181,7 @@ def _map(entries: Sequence[Entry], context: CallContext, reader: NdrReader) -> b
     asked = _read_tower(reader) if reader.pointer("map_tower") else None
     handle = reader.context_handle("entry_handle")
     limit = reader.ranged(reader.u32("max_towers"), 0, MAX_ENTRIES, "max_towers")
-    reader.tolerate_trailer()
+    check_trailer(context, reader.tolerate_trailer())
 
     def fits(entry: Entry) -> bool:
         tower = entry.tower

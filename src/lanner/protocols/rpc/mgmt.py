@@ -8,6 +8,7 @@ from uuid import UUID
 from lanner.protocols.rpc.errors import FaultStatus
 from lanner.protocols.rpc.interface import Access, CallContext, InterfaceId, RpcInterface
 from lanner.protocols.rpc.ndr import NdrReader, NdrWriter
+from lanner.protocols.rpc.verification import check_trailer
 
 __all__ = ["MGMT", "mgmt_interface"]
 
@@ -49,7 +50,7 @@ def mgmt_interface(
     async def inquire_statistics(context: CallContext, stub: bytes) -> bytes:
         reader = NdrReader(stub, context.big_endian)
         asked = reader.ranged(reader.u32("count"), 0, MAX_STATISTICS, "count")
-        reader.tolerate_trailer()
+        check_trailer(context, reader.tolerate_trailer())
         values = [value & 0xFFFF_FFFF for value in statistics()][:asked]
         writer = NdrWriter()
         writer.u32(len(values))
@@ -74,7 +75,7 @@ def mgmt_interface(
         reader = NdrReader(stub, context.big_endian)
         reader.u32("authn_proto")
         size = reader.ranged(reader.u32("princ_name_size"), 0, MAX_PRINCIPAL, "princ_name_size")
-        reader.tolerate_trailer()
+        check_trailer(context, reader.tolerate_trailer())
         writer = NdrWriter()
         writer.conformance(size)
         text = b"\0" if size else b""
