@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from tests.pipeline.histories import Fleet, identifier
+from tests.pipeline.machines import DURABLE, Machine
 from tests.routing.worlds import world
 from typer.testing import CliRunner
 
@@ -163,3 +164,20 @@ def test_a_wrong_scenario_is_told(tmp_path: Path) -> None:
     file.write_text('[[scenario]]\nname = "x"\ndown = ["nobody"]\n')
     with pytest.raises(Exception, match="nobody is not in the directory"):
         jobs.read_scenarios(file, world({"AB": 1}))
+
+
+def test_managers_are_read_once_and_what_is_new_later(
+    spark: SparkSession, tmp_path: Path, machine: Machine
+) -> None:
+    root = str(tmp_path / "lake")
+    options = {"token": machine.token}
+    for number in range(3):
+        machine.client.send(DURABLE, f"body {number}".encode(), durable=True)
+    assert jobs.ingest_managers(spark, root, machine.url, options=options)["events"] == 3
+    machine.client.receive(DURABLE)
+    assert jobs.ingest_managers(spark, root, machine.url, options=options)["events"] == 1
+    assert jobs.ingest_managers(spark, root, machine.url, options=options)["events"] == 0
+    jobs.refresh(spark, root)
+    states = [row["state"] for row in Lake.at(spark, root).silver.messages().collect()]
+    assert sorted(states) == ["arrived", "arrived", "received"]
+    assert jobs.run_audit(spark, root).verdict is Verdict.PROVED
