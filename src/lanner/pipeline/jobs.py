@@ -30,10 +30,10 @@ from lanner.pipeline.exported import read_exported
 from lanner.pipeline.findings import Audit
 from lanner.pipeline.gold import Gold
 from lanner.pipeline.paths import link_load, observed_traffic, pairs_of, paths
+from lanner.pipeline.registration import register
 from lanner.pipeline.report import render
 from lanner.pipeline.routes import Scenario, gate_tables, named, routes, sources, what_if
 from lanner.pipeline.silver import Silver
-from lanner.pipeline.source import MsmqSource
 from lanner.pipeline.tables import Part, Tables
 
 __all__ = [
@@ -59,15 +59,6 @@ def _quietly(_: str) -> None:
     pass
 
 
-def _register(spark: SparkSession) -> None:
-    """Make ``msmq`` known, without filter pushdown.
-
-    Spark keeps what was pushed with the table, not with the scan: where a frame is used twice in a query, as
-    here, the filter of one use would cut off rows of the other.
-    """
-    spark.dataSource.register(MsmqSource)
-
-
 @dataclass(frozen=True)
 class Lake:
     """All tables below one root."""
@@ -88,7 +79,7 @@ class Lake:
 
 def ingest_files(spark: SparkSession, root: str, path: str, *, say: Say = _quietly) -> Mapping[str, Any]:
     """Take exported histories into bronze. The same path again writes its batch over."""
-    _register(spark)
+    register(spark)
     say(f"reading {path}")
     batch = "files-" + hashlib.sha256(path.encode()).hexdigest()[:12]
     return Lake.at(spark, root).bronze.add(read_exported(spark, path), batch, identify=True)
@@ -107,7 +98,7 @@ def ingest_managers(
 
     How far each was read is in the stream's checkpoint below the root; ``options`` are those of the source.
     """
-    _register(spark)
+    register(spark)
     lake = Lake.at(spark, root)
     done: dict[str, Any] = {"events": 0, "faulty": 0, "batches": 0}
 
