@@ -1,1 +1,1 @@
-"""One package per protocol, each with wire.py (bytes), session.py (state) and endpoint.py (sockets)."""
+"""One package per protocol: bytes (wire), state (sessions), sockets (endpoint)."""

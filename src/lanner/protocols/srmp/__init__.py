@@ -1,1 +1,1 @@
-"""SRMP: messages over HTTP and multicast (MC-MQSRM)."""
+"""SRMP: messages over HTTP and HTTPS (MC-MQSRM)."""
