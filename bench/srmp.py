@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from uuid import uuid4
 
 from bench.http_load import post_in_turn
 from bench.load import BODY
 from bench.measure import Rounds, Target, disk_directory, print_report
-from bench.peers.rabbitmq import publish_connections, rabbitmq_node
+from bench.peers.rabbitmq import QueueType, publish_connections, rabbitmq_node
 from bench.service import RunningService, running_service
 from lanner.client import AsyncClient, MessageIn
 from lanner.model.message_id import MessageId
@@ -53,6 +54,10 @@ def post_maker(port: int) -> tuple[bytes, bytes]:
     request = head.encode() + encoded.body
     before, _, after = request.partition(str(FIRST_NUMBER).encode())
     return before, after
+
+
+def _request(before: bytes, after: bytes, first: int, index: int) -> bytes:
+    return b"%b%d%b" % (before, first + index, after)
 
 
 async def _prepare(service: RunningService) -> None:
@@ -105,17 +110,18 @@ def main() -> list[Target]:
             first = FIRST_NUMBER + number * CONNECTIONS * PER_CONNECTION
             posted = post_in_turn(
                 target.srmp_port,
-                lambda index, first=first: b"%b%d%b" % (before, first + index, after),  # type: ignore[misc]
+                partial(_request, before, after, first),
                 CONNECTIONS,
                 PER_CONNECTION,
                 server_pid=target.pid,
             )
             posts.values.append(posted.rate)
             cpu.values.append(posted.server_cpu / posted.messages * 1e6)
-            for kind, rates in (("classic", classic), ("quorum", quorum)):
+            peers: tuple[tuple[QueueType, Rounds], ...] = (("classic", classic), ("quorum", quorum))
+            for kind, rates in peers:
                 result = publish_connections(
                     node.port,
-                    kind,  # type: ignore[arg-type]
+                    kind,
                     CONNECTIONS,
                     PER_CONNECTION,
                     server_pid=node.pid,

@@ -6,6 +6,7 @@ import pytest
 from tests.protocols.srmp.envelopes import changed, message, receipt
 from tests.protocols.srmp.wire.samples import read_sample
 
+from lanner.manager.acknowledgments import ORDER_ACK_LABEL
 from lanner.model.codes import MessageClass
 from lanner.protocols.srmp import wire
 from lanner.protocols.srmp.message_type import MessageType, identify
@@ -96,3 +97,8 @@ def test_only_stream_receipts_are_for_the_queue_manager_itself() -> None:
 )
 def test_the_samples_of_section_4(name: str, expected: MessageType) -> None:
     assert identify(read_sample(name).envelope) is expected
+
+
+def test_the_managers_own_receipts_have_the_label_that_makes_them_stream_receipts() -> None:
+    # The manager knows no protocol, and writes final receipts with a label of its own (2.2.4.1).
+    assert wire.LABEL_PREFIX + ORDER_ACK_LABEL == wire.STREAM_RECEIPT_ACTION

@@ -52,9 +52,6 @@ class SeenMessages:
                 self._ring[place] = seen
                 self._seen[seen] = time, place
 
-    def __contains__(self, identifier: MessageId) -> bool:
-        return identifier in self._seen
-
     def is_known(self, identifier: MessageId, now: float) -> bool:
         """Whether a message came within the last half hour."""
         known = self._seen.get(identifier)

@@ -30,6 +30,7 @@ from uuid import UUID
 import msgspec
 
 from lanner.manager import Clock, Timer
+from lanner.manager.acknowledgments import ORDER_ACK_LABEL
 from lanner.manager.queues import Queue
 from lanner.manager.transfers import Transfers
 from lanner.model.codes import MessageClass
@@ -47,8 +48,6 @@ __all__ = ["IncomingStream", "StreamState", "Verdict"]
 log = logging.getLogger(__name__)
 
 SCOPE = "srmp.in"
-
-ORDER_ACK_LABEL = wire.STREAM_RECEIPT_ACTION.removeprefix(wire.LABEL_PREFIX)
 
 
 class Verdict(enum.Enum):
