@@ -66,7 +66,12 @@ async def test_a_stream_from_both_sides(alpha: Machine, tmp_path: Path) -> None:
         await alpha.send_stream(address, *[Message(label=str(number)) for number in range(3)])
         await beta.until_count(ORDERS, 3)
         async with managed(alpha, tmp_path) as here, managed(beta, tmp_path) as there:
-            out = await seen(here, address, lambda found: found["last-acknowledged-count"] > 0)
+            # The receipt is counted when it comes, and the messages go when that is durable.
+            out = await seen(
+                here,
+                address,
+                lambda found: found["last-acknowledged-count"] > 0 and found["message-count"] == 0,
+            )
             assert out["state"] == "CONNECTED"
             assert out["location"] == "REMOTE"
             assert out["next-hops"] == ["IP=127.0.0.1"]
