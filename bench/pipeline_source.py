@@ -1,6 +1,6 @@
 """The ``msmq`` data source against Spark's own Parquet reader, and its sink against the client's batch send.
 
-1,000,000 rows of history: read from an exported file, and from a manager through its API, with all columns,
+1,000,000 rows of history: read from exported files, and from a manager through its API, with all columns,
 into Spark's ``noop``. The sink and the client send the same durable messages of 1 KB.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from bench.measure import Rounds, Target, disk_directory, print_report
 from bench.peers import PeerMissingError
 from bench.service import RunningService, running_service
+from lanner.cli.history_files import Columnar, write_columns
 from lanner.client import Client, MessageIn
 
 if TYPE_CHECKING:
@@ -42,20 +43,11 @@ def fill(client: Client) -> None:
         client.receive(QUEUE, count=CHUNK)
 
 
-def export(client: Client, file: Path) -> None:
-    """Write what ``lanner history export --format parquet`` writes."""
-    import pyarrow
-    import pyarrow.parquet
-
-    writer = None
-    for first in range(1, ROWS + 1, ROWS // 10):
-        data = b"".join(client.history_arrow(first, first + ROWS // 10 - 1))
-        with pyarrow.ipc.open_stream(data) as stream:
-            writer = writer or pyarrow.parquet.ParquetWriter(file, stream.schema)
-            for batch in stream:
-                writer.write_batch(batch)
-    assert writer is not None
-    writer.close()
+def export(client: Client, file: Path, form: Columnar) -> None:
+    """Write what ``lanner history export`` writes."""
+    status = client.status()
+    pieces = client.history_arrow(1, ROWS)
+    write_columns(pieces, file, form, manager=status.name, manager_id=str(status.id))
 
 
 def rate(frame: DataFrame) -> float:
@@ -83,17 +75,20 @@ def through_sink(frame: DataFrame, options: dict[str, str]) -> float:
 def measure(spark: SparkSession, service: RunningService, directory: Path) -> list[Target]:
     parquet = Rounds("spark.read.parquet, 1,000,000 rows", "rows/s", [])
     local = Rounds("msmq from the same file", "rows/s", [])
+    arrow = Rounds("msmq from an Arrow export", "rows/s", [])
     remote = Rounds("msmq from the API", "rows/s", [])
     sent = Rounds("client, batches of 1,000 x 1 KB", "messages/s", [])
     sunk = Rounds("sink, 2 partitions", "messages/s", [])
     options = {"managers": service.url, "token": service.token}
-    file = directory / "BENCH.parquet"
+    file, arrow_file = directory / "BENCH.parquet", directory / "BENCH.arrow"
     with Client.connect(data=service.data) as client:
         fill(client)
-        export(client, file)
+        export(client, file, "parquet")
+        export(client, arrow_file, "arrow")
         frames = (
             (parquet, spark.read.parquet(str(file))),
             (local, spark.read.format("msmq").load(str(file))),
+            (arrow, spark.read.format("msmq").load(str(arrow_file))),
             (
                 remote,
                 spark.read.format("msmq").options(**options, endingOffsets=f'{{"BENCH": {ROWS + 1}}}').load(),
@@ -107,14 +102,15 @@ def measure(spark: SparkSession, service: RunningService, directory: Path) -> li
             sunk.values.append(through_sink(rows, options))
             client.purge_queue(TARGET)
             if number < 0:  # Java compiles what is used often: the first rounds measure that
-                for rounds in (parquet, local, remote, sent, sunk):
+                for rounds in (parquet, local, arrow, remote, sent, sunk):
                     rounds.values.clear()
     targets = [
-        Target("reading an export against spark.read.parquet", local.median / parquet.median, 0.8),
+        Target("reading a Parquet export against spark.read.parquet", local.median / parquet.median, 0.8),
+        Target("reading an Arrow export against spark.read.parquet", arrow.median / parquet.median, 0.8),
         Target("reading through the API against spark.read.parquet", remote.median / parquet.median, 0.25),
         Target("the sink against the client's batch send", sunk.median / sent.median, 0.5),
     ]
-    print_report("The data source and the sink", [parquet, local, remote, sent, sunk, *targets])
+    print_report("The data source and the sink", [parquet, local, arrow, remote, sent, sunk, *targets])
     return targets
 
 

@@ -164,6 +164,23 @@ def test_the_history_is_exported(run: Run, tmp_path: Path) -> None:
     assert "cannot write" in failed(run("history", "export", str(tmp_path / "none" / "h.jsonl")))
 
 
+def test_the_history_is_exported_as_the_name_of_the_file_says(run: Run, tmp_path: Path) -> None:
+    import pyarrow.feather
+
+    done(run("queue", "create", QUEUE))
+    done(run("send", QUEUE, "--body", "x", "--label", "a"))
+    status = json.loads(done(run("status", "--json")))
+    for name, read in (("h.arrow", pyarrow.feather.read_table), ("h.parquet", pyarrow.parquet.read_table)):
+        assert "wrote 1 rows" in done(run("history", "export", str(tmp_path / name)))
+        table = read(tmp_path / name)
+        assert table.column("label").to_pylist() == ["a"]
+        assert table.schema.metadata[b"lanner.manager"].decode() == status["name"]
+        assert table.schema.metadata[b"lanner.manager_id"].decode() == status["id"]
+        failed(run("history", "export", str(tmp_path / "none" / name)))
+    assert "to a file" in failed(run("history", "export", "-", "--format", "arrow"))
+    assert sorted(file.name for file in tmp_path.glob("h.*")) == ["h.arrow", "h.parquet"]
+
+
 def test_a_set_of_queues_is_applied(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "queues.toml"
     file.write_text(f"[[queue]]\npath = '{QUEUE}'\nlabel = 'Orders'\n")

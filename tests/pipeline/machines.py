@@ -9,11 +9,13 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pyspark.sql import DataFrame, SparkSession
+
 from lanner.client import Client, MessageIn
 from lanner.config import load_config
 from lanner.service import Service, running
 
-__all__ = ["DURABLE", "TRANSACTIONAL", "Machine"]
+__all__ = ["DURABLE", "TRANSACTIONAL", "Machine", "lsns", "read"]
 
 T = TypeVar("T")
 
@@ -113,3 +115,12 @@ class Machine:
         self.client.history_status()  # everything is written
         history = self.service.manager.history
         return self.run(history.trim(before=time.time() + 3600, max_bytes=None))
+
+
+def read(spark: SparkSession, machine: Machine, **options: object) -> DataFrame:
+    chosen = machine.options | {name: str(value) for name, value in options.items()}
+    return spark.read.format("msmq").options(**chosen).load()
+
+
+def lsns(frame: DataFrame) -> list[int]:
+    return sorted(row.lsn for row in frame.select("lsn").collect())

@@ -1,33 +1,20 @@
-"""Batch reads through Spark, from managers and from files."""
+"""Batch reads through Spark, from managers."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
-import msgspec
-import pyarrow
-import pyarrow.parquet
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from tests.pipeline.machines import DURABLE, TRANSACTIONAL, Machine
+from pyspark.sql import SparkSession
+from tests.pipeline.machines import DURABLE, TRANSACTIONAL, Machine, lsns, read
 
 from lanner.client import MessageIn
 from lanner.pipeline import register
 from lanner.pipeline.schema import KINDS, spark_schema
 
 MEGABYTES_4 = 4 * 1024 * 1024
-
-
-def read(spark: SparkSession, machine: Machine, **options: object) -> DataFrame:
-    chosen = machine.options | {name: str(value) for name, value in options.items()}
-    return spark.read.format("msmq").options(**chosen).load()
-
-
-def lsns(frame: DataFrame) -> list[int]:
-    return sorted(row.lsn for row in frame.select("lsn").collect())
 
 
 def said(spark: SparkSession, machine: Machine, **options: object) -> str:
@@ -191,54 +178,3 @@ def test_a_body_of_4_mb(spark: SparkSession, make_machine: Callable[..., Machine
     assert read(spark, machine, includeBody="false").count() == 3
     lengths = read(spark, machine, what="messages").selectExpr("length(body) as length").collect()
     assert [row.length for row in lengths] == [MEGABYTES_4] * 3
-
-
-def export(machine: Machine, directory: Path) -> tuple[Path, Path]:
-    """What ``lanner history export`` writes."""
-    parquet, lines = directory / "LON-1.parquet", directory / "lines" / "LON-1.jsonl"
-    data = b"".join(machine.client.history_arrow())
-    pyarrow.parquet.write_table(pyarrow.ipc.open_stream(data).read_all(), parquet, row_group_size=100)
-    lines.parent.mkdir()
-    rows = [msgspec.json.encode(msgspec.structs.asdict(row)) + b"\n" for row in machine.client.history()]
-    lines.write_bytes(b"".join(rows))
-    return parquet, lines
-
-
-def test_files(spark: SparkSession, make_machine: Callable[..., Machine], tmp_path: Path) -> None:
-    machine = make_machine(bodies=True)
-    machine.send(1000)
-    wanted = sorted(read(spark, machine).drop("manager_id").collect())
-    parquet, lines = export(machine, tmp_path)
-    for file in (parquet, lines):
-        frame = spark.read.format("msmq").option("minPartitions", 4).load(str(file))
-        assert frame.rdd.getNumPartitions() >= 4
-        assert sorted(frame.drop("manager_id").collect()) == wanted
-        assert lsns(frame.where("lsn between 150 and 160")) == list(range(150, 161))
-    assert spark.read.format("msmq").load(f"{tmp_path}/lines").count() == 1000
-    assert spark.read.format("msmq").load(f"{tmp_path}/*.parquet").where("manager = 'X'").count() == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("no.parquet", None, "there is no history at"),
-        ("x.txt", b"", "neither Parquet nor JSON lines"),
-        ("x.parquet", b"PAR1 garbage", "cannot read"),
-        ("x.jsonl", b'{"lsn": 1}\n', "the line at byte 0 is no row"),
-        ("x.jsonl", b"garbage\n", "is no history"),
-    ],
-)
-def test_files_that_are_none(
-    spark: SparkSession, tmp_path: Path, name: str, content: bytes | None, words: str
-) -> None:
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(PySparkException) as raised:
-        spark.read.format("msmq").load(str(tmp_path / name)).collect()
-    assert words in str(raised.value)
-
-
-def test_a_parquet_file_of_something_else(spark: SparkSession, tmp_path: Path) -> None:
-    pyarrow.parquet.write_table(pyarrow.table({"x": [1]}), tmp_path / "x.parquet")
-    with pytest.raises(PySparkException, match="the column lsn is missing"):
-        spark.read.format("msmq").load(str(tmp_path / "x.parquet")).collect()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lanner.model.errors import LannerError
 from lanner.model.history import HISTORY_COLUMNS, HistoryRow
 from lanner.store import Changes, Store
-from lanner.store.arrow import HISTORY_SCHEMA, record_batch
+from lanner.store.arrow import HISTORY_SCHEMA, ROWS_AT_ONCE, Row, decode_block, from_blocks, record_batch
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -75,6 +75,10 @@ def as_row(values: dict[str, Any]) -> HistoryRow:
     return HistoryRow(**(values | {"time": (values["time"] - EPOCH).total_seconds()}))
 
 
+def as_tuples(rows: list[HistoryRow]) -> list[Row]:
+    return decode_block(msgspec.msgpack.encode(rows))
+
+
 def test_the_schema_is_fixed() -> None:
     assert [(field.name, str(field.type), field.nullable) for field in HISTORY_SCHEMA] == COLUMNS
 
@@ -85,7 +89,7 @@ def test_the_schema_has_the_columns_of_the_history() -> None:
 
 @given(st.lists(rows))
 def test_a_batch_equals_its_rows(rows: list[HistoryRow]) -> None:
-    batch = record_batch(rows)
+    batch = record_batch(as_tuples(rows))
     assert batch.schema == HISTORY_SCHEMA
     assert [as_row(values) for values in batch.to_pylist()] == rows
     batch.validate(full=True)
@@ -97,9 +101,22 @@ def test_no_rows() -> None:
     assert batch.schema == HISTORY_SCHEMA
 
 
+def test_bodies_can_be_left_out(recording: Callable[..., Changes]) -> None:
+    rows = as_tuples(recording(2, body=b"large").history)
+    assert record_batch(rows).column("body").to_pylist() == [b"large"] * 2
+    assert record_batch(rows, bodies=False).column("body").to_pylist() == [None] * 2
+    assert record_batch(rows, bodies=False).schema == HISTORY_SCHEMA
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [1], [1] * 30, [ROWS_AT_ONCE], [ROWS_AT_ONCE - 1, 2, 5, 3000]])
+def test_blocks_of_any_size_become_one_batch(recording: Callable[..., Changes], sizes: list[int]) -> None:
+    blocks = [as_tuples(recording(size).history) for size in sizes]
+    assert from_blocks(blocks).equals(record_batch([row for block in blocks for row in block]))
+
+
 def test_times_are_whole_microseconds(recording: Callable[..., Changes]) -> None:
     (row,) = recording(1, time=1_700_000_000.1234567).history
-    time = record_batch([row]).column("time")[0].as_py()
+    time = record_batch(as_tuples([row])).column("time")[0].as_py()
     assert time == datetime(2023, 11, 14, 22, 13, 20, 123457, UTC)
 
 
@@ -112,7 +129,7 @@ def test_a_stream_keeps_its_64_bits(
 ) -> None:
     # A peer chooses its streams: none of them may make the history unreadable.
     rows = recording(1, stream=stream).history
-    assert record_batch(rows).column("stream").to_pylist() == [signed]
+    assert record_batch(as_tuples(rows)).column("stream").to_pylist() == [signed]
 
 
 async def test_batches_of_a_store_equal_its_rows(store: Store, recording: Callable[..., Changes]) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TextIO
 
 import msgspec
 import typer
 
 from lanner.cli.command import Session, talks_to_manager
+from lanner.cli.history_files import Columnar, appearing_whole, write_columns
 from lanner.cli.output import print_json, shown_time
 from lanner.cli.progress import showing_progress
 from lanner.model.errors import InvalidPropertyError
@@ -24,6 +25,10 @@ app = typer.Typer(help="What happened to every message.", no_args_is_help=True)
 
 POLL_SECONDS = 0.5
 """How often --follow looks for news."""
+
+_Form = Literal["jsonl", "parquet", "arrow"]
+
+_SUFFIXES: dict[str, _Form] = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 
 ROWS_PER_STEP = 1000
 """Rows between two steps of the progress: to show one costs as much as to write one."""
@@ -55,58 +60,61 @@ def export(
     file: Annotated[str, typer.Argument(help="Where to; - is standard output.")],
     first: Annotated[int, typer.Option(help="The first LSN.")] = 1,
     last: Annotated[int | None, typer.Option(help="The last LSN.")] = None,
-    form: Annotated[Literal["jsonl", "parquet"], typer.Option("--format", help="What to write.")] = "jsonl",
+    form: Annotated[
+        _Form | None,
+        typer.Option("--format", help="What to write; the name of the file tells it otherwise."),
+    ] = None,
+    bodies: Annotated[bool, typer.Option(help="With the bodies that the history has.")] = True,
 ) -> None:
-    """Write a range of the history as JSON lines or Parquet."""
-    if form == "parquet":
-        count = _export_parquet(session, Path(file), first, last)
+    """Write a range of the history as JSON lines, Parquet or Arrow."""
+    chosen = form or _SUFFIXES.get(Path(file).suffix, "jsonl")
+    if chosen == "jsonl":
+        with closing(session.client.history(first, last, bodies=bodies)) as rows:
+            count = _write_json_lines(session, file, rows)
+    elif file == "-":
+        raise InvalidPropertyError(f"{chosen} goes to a file, not to standard output", hint="name one")
     else:
-        count = _export_json_lines(session, file, first, last)
+        count = _write_columns(session, Path(file), chosen, first, last, bodies)
     if file != "-":
         typer.echo(f"wrote {count:,} rows to {file}")
 
 
-def _export_json_lines(session: Session, file: str, first: int, last: int | None) -> int:
+def _write_json_lines(session: Session, file: str, rows: Iterable[HistoryRow]) -> int:
     count = 0
-    try:
-        with (
-            nullcontext(sys.stdout) if file == "-" else Path(file).open("w") as out,
-            _showing(session, file, "rows") as advance,
-        ):
-            for row in session.client.history(first, last):
-                out.write(msgspec.json.encode(msgspec.structs.asdict(row)).decode() + "\n")
-                count += 1
-                if count % ROWS_PER_STEP == 0:
-                    advance(ROWS_PER_STEP)
-    except OSError as error:
-        raise InvalidPropertyError(f"cannot write {file}: {error.strerror}") from error
+    with _text_file(file) as out, _showing(session, file, "rows") as advance:
+        for row in rows:
+            out.write(msgspec.json.encode(msgspec.structs.asdict(row)).decode() + "\n")
+            count += 1
+            if count % ROWS_PER_STEP == 0:
+                advance(ROWS_PER_STEP)
     return count
 
 
-def _export_parquet(session: Session, file: Path, first: int, last: int | None) -> int:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise InvalidPropertyError("Parquet needs pyarrow", hint="pip install 'lanner[arrow]'") from None
-    pieces = []
-    with _showing(session, str(file), "bytes") as advance:
-        for piece in session.client.history_arrow(first, last):
-            pieces.append(piece)
-            advance(len(piece))
-    data = b"".join(pieces)
-    count = 0
-    try:
-        with (
-            pyarrow.ipc.open_stream(data) as reader,
-            pyarrow.parquet.ParquetWriter(file, reader.schema) as writer,
-        ):
-            for batch in reader:
-                writer.write_batch(batch)
-                count += batch.num_rows
-    except OSError as error:
-        raise InvalidPropertyError(f"cannot write {file}: {error.strerror or error}") from error
-    return count
+@contextmanager
+def _text_file(file: str) -> Iterator[TextIO]:
+    if file == "-":
+        yield sys.stdout
+        return
+    with appearing_whole(Path(file)) as unfinished, unfinished.open("w") as out:
+        yield out
+
+
+def _write_columns(
+    session: Session, file: Path, form: Columnar, first: int, last: int | None, bodies: bool
+) -> int:
+    status = session.client.status()
+    with (
+        closing(session.client.history_arrow(first, last, bodies=bodies)) as pieces,
+        _showing(session, str(file), "bytes") as advance,
+    ):
+        told = _telling(pieces, advance)
+        return write_columns(told, file, form, manager=status.name, manager_id=str(status.id))
+
+
+def _telling(pieces: Iterable[bytes], advance: Callable[[int], None]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece
+        advance(len(piece))
 
 
 def _showing(session: Session, file: str, unit: str) -> AbstractContextManager[Callable[[int], None]]:

@@ -363,16 +363,20 @@ class AsyncClient:
         """Tell how far the history goes."""
         return await self._transport.call("GET", "/v1/history/status", In(), HistoryStatus, repeatable=True)
 
-    async def history(self, first: int = 1, last: int | None = None) -> AsyncIterator[HistoryRow]:
+    async def history(
+        self, first: int = 1, last: int | None = None, *, bodies: bool = True
+    ) -> AsyncIterator[HistoryRow]:
         """Read a range of history rows."""
-        request = HistoryRequest(first=first, last=last)
+        request = HistoryRequest(first=first, last=last, bodies=bodies)
         async for line in _lines(self._transport.stream("/v1/history", request)):
             fields = msgspec.json.decode(line)
             yield msgspec.convert([fields[name] for name in HistoryRow.__struct_fields__], HistoryRow)
 
-    async def history_arrow(self, first: int = 1, last: int | None = None) -> AsyncIterator[bytes]:
+    async def history_arrow(
+        self, first: int = 1, last: int | None = None, *, bodies: bool = True
+    ) -> AsyncIterator[bytes]:
         """Read a range of the history as the bytes of an Arrow stream."""
-        request = HistoryRequest(first=first, last=last, format="arrow")
+        request = HistoryRequest(first=first, last=last, format="arrow", bodies=bodies)
         async for piece in self._transport.stream("/v1/history", request):
             yield piece
 

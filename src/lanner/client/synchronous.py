@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -60,7 +60,7 @@ class Client:
             future.cancel()
             raise
 
-    def iterate_over(self, pieces: AsyncIterator[T]) -> Iterator[T]:
+    def iterate_over(self, pieces: AsyncIterator[T]) -> Generator[T, None, None]:
         """Go through an async iterator."""
         try:
             while True:
@@ -255,13 +255,17 @@ class Client:
         """Tell how far the history goes."""
         return self.run(self._client.history_status())
 
-    def history(self, first: int = 1, last: int | None = None) -> Iterator[HistoryRow]:
+    def history(
+        self, first: int = 1, last: int | None = None, *, bodies: bool = True
+    ) -> Generator[HistoryRow, None, None]:
         """Read a range of history rows."""
-        return self.iterate_over(self._client.history(first, last))
+        return self.iterate_over(self._client.history(first, last, bodies=bodies))
 
-    def history_arrow(self, first: int = 1, last: int | None = None) -> Iterator[bytes]:
+    def history_arrow(
+        self, first: int = 1, last: int | None = None, *, bodies: bool = True
+    ) -> Generator[bytes, None, None]:
         """Read a range of the history as the bytes of an Arrow stream."""
-        return self.iterate_over(self._client.history_arrow(first, last))
+        return self.iterate_over(self._client.history_arrow(first, last, bodies=bodies))
 
     def register_reader(self, name: str) -> ReaderOut:
         """Let retention wait for a reader."""

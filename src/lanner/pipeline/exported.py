@@ -6,11 +6,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DecimalType, DoubleType, StringType, StructField, StructType
 
+from lanner.pipeline.formats.json_lines import JsonLinesFormat
 from lanner.pipeline.schema import spark_schema
 
 __all__ = ["read_exported"]
 
-_LINES = (".jsonl", ".ndjson", ".json")
+
 _BAD = "_bad"
 _AS_TEXT = {"time": DoubleType(), "stream": DecimalType(20, 0), "body": StringType()}
 _TWO_TO_THE_63 = "9223372036854775808"
@@ -19,7 +20,7 @@ _TWO_TO_THE_64 = "18446744073709551616"
 
 def read_exported(spark: SparkSession, path: str) -> DataFrame:
     """Read what ``lanner history export`` wrote: Parquet, or JSON lines of which some may be damaged."""
-    if not path.rstrip("*").endswith(_LINES):
+    if not path.rstrip("*").endswith(JsonLinesFormat.suffixes):
         return spark.read.format("msmq").option("path", path).load()
     fields = [
         StructField(field.name, _AS_TEXT.get(field.name, field.dataType)) for field in spark_schema("history")

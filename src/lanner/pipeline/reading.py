@@ -17,6 +17,7 @@ from lanner.pipeline.errors import ManagerAwayError, tell_loss
 from lanner.pipeline.filters import RowFilter
 from lanner.pipeline.managers import Run, connected
 from lanner.pipeline.plan import HistoryRange
+from lanner.pipeline.schema import BODY
 
 __all__ = ["read_range"]
 
@@ -43,7 +44,7 @@ def read_range(
             return
         while following < part.end:
             last = min(following + count, part.end) - 1
-            data = _fetch(run, following, last)
+            data = _fetch(run, following, last, bodies=BODY in schema.names)
             if data is None:  # it was away, and may be another now
                 deadline = deadline or time.monotonic() + patience
                 if time.monotonic() > deadline:
@@ -80,11 +81,12 @@ def _is_the_same(run: Run, part: HistoryRange, fail: bool) -> bool:
     return False
 
 
-def _fetch(run: Run, first: int, last: int) -> bytes | None:
+def _fetch(run: Run, first: int, last: int, *, bodies: bool) -> bytes | None:
     """Read one answer; None if the connection broke and the manager is to be looked at again."""
 
     async def fetch() -> bytes:
-        return b"".join([piece async for piece in run.client.history_arrow(first, last)])
+        pieces = run.client.history_arrow(first, last, bodies=bodies)
+        return b"".join([piece async for piece in pieces])
 
     try:
         return run(fetch())

@@ -32,8 +32,9 @@ from pyspark.sql.types import StructType
 
 from lanner.client import AsyncClient
 from lanner.pipeline.errors import InvalidOptionError, ManagerAwayError
-from lanner.pipeline.files import FilePart, plan_files, read_file
+from lanner.pipeline.files import plan_files, read_file
 from lanner.pipeline.filters import QueueFilter, RowFilter
+from lanner.pipeline.formats import FilePart
 from lanner.pipeline.managers import Fleet, ask, look_at
 from lanner.pipeline.offsets import Offsets, Position, advance, from_json, resolve, to_json
 from lanner.pipeline.options import EARLIEST, LATEST, SourceOptions

@@ -15,6 +15,8 @@ class HistoryRequest(In, frozen=True, kw_only=True):
     first: Lsn = 1
     last: Lsn | None = None
     format: Literal["jsonl", "arrow"] = "jsonl"
+    bodies: bool = True
+    """Whether the rows bring the bodies that the history has."""
 
 
 class HistoryStatus(Out, frozen=True, kw_only=True):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -28,7 +29,7 @@ TRIM_SLICE_BLOCKS = 100
 MAX_READER_NAME = 128
 
 _SELECT_RANGE = """
-    SELECT data FROM history
+    SELECT first, data FROM history
     WHERE first >= coalesce((SELECT max(first) FROM history WHERE first <= :first), 0) AND first <= :last
     ORDER BY first"""
 
@@ -80,28 +81,28 @@ class History:
             found: list[HistoryRow] = []
             for (data,) in connection.execute("SELECT data FROM history ORDER BY first"):
                 if needle in data:
-                    found.extend(row for row in _decode(data) if row.message_id == message_id)
+                    found.extend(row for row in _rows(data) if row.message_id == message_id)
             return found
 
         return await self._read(work)
 
     async def batches(
-        self, first: int, last: int, *, rows: int = BATCH_ROWS
+        self, first: int, last: int, *, rows: int = BATCH_ROWS, bodies: bool = True
     ) -> AsyncIterator[pyarrow.RecordBatch]:
-        """Read a range as Arrow record batches. The same range gives the same rows, always.
+        """Read a range as Arrow record batches, without bodies if they are not wanted.
 
-        What retention has dropped is not in it: compare with :meth:`first_lsn`.
+        The same range gives the same rows, always. What retention has dropped is not in it: compare with
+        :meth:`first_lsn`.
         """
-        from lanner.store import arrow  # pyarrow is an extra: only whoever asks for Arrow needs it
-
         rows = max(rows, 1)
         last = min(last, self.last_lsn)
         first = max(first, await self.first_lsn())
         while first <= last:
-            chunk = await self.rows(first, last, limit=rows)
-            if chunk:
-                yield arrow.record_batch(chunk)
-            first += rows
+            end = min(first + rows - 1, last)
+            batch = await self._read(partial(_as_arrow, first=first, last=end, bodies=bodies))
+            if batch.num_rows:
+                yield batch
+            first = end + 1
 
     # Readers.
 
@@ -175,7 +176,7 @@ class History:
         # enough keeps everything behind it, so nothing young is ever dropped.
         def work(connection: sqlite3.Connection) -> int:
             for (data,) in connection.execute("SELECT data FROM history ORDER BY first"):
-                for row in _decode(data):
+                for row in _rows(data):
                     if row.time >= before:
                         return row.lsn
             return self.last_lsn + 1
@@ -197,17 +198,30 @@ class History:
 
 
 def _range(connection: sqlite3.Connection, first: int, last: int) -> list[HistoryRow]:
-    return [
-        row
-        for (data,) in connection.execute(_SELECT_RANGE, {"first": first, "last": last})
-        for row in _decode(data)
-        if first <= row.lsn <= last
-    ]
+    return [row for block in _blocks(connection, first, last, _decoder.decode) for row in block]
 
 
-def _decode(data: bytes) -> list[HistoryRow]:
+def _rows(data: bytes) -> list[HistoryRow]:
+    return _decode(data, _decoder.decode)
+
+
+def _as_arrow(connection: sqlite3.Connection, *, first: int, last: int, bodies: bool) -> pyarrow.RecordBatch:
+    from lanner.store import arrow  # pyarrow is an extra: only whoever asks for Arrow needs it
+
+    return arrow.from_blocks(_blocks(connection, first, last, arrow.decode_block), bodies=bodies)
+
+
+def _blocks(
+    connection: sqlite3.Connection, first: int, last: int, decode: Callable[[bytes], list[T]]
+) -> Iterator[list[T]]:
+    """The rows of a range, block by block. LSNs are dense, so a row's place in its block tells its own."""
+    for begin, data in connection.execute(_SELECT_RANGE, {"first": first, "last": last}):
+        yield _decode(data, decode)[max(first - begin, 0) : last + 1 - begin]
+
+
+def _decode(data: bytes, decode: Callable[[bytes], list[T]]) -> list[T]:
     try:
-        return _decoder.decode(data)
+        return decode(data)
     except ValueError as error:  # msgspec's errors are ValueErrors
         raise StoreDamagedError(f"a block of the history cannot be read: {error}") from error
 

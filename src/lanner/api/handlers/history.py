@@ -37,29 +37,33 @@ async def read(api: Api, caller: Caller, request: HistoryRequest) -> Stream:
         # An extra: where it is missing, this says so before the answer begins.
         from lanner.store.arrow import HISTORY_SCHEMA
 
-        return Stream(ARROW, _arrow(api, request.first, last, HISTORY_SCHEMA))
-    return Stream(JSON_LINES, _json_lines(api, request.first, last))
+        return Stream(ARROW, _arrow(api, request, last, HISTORY_SCHEMA))
+    return Stream(JSON_LINES, _json_lines(api, request, last))
 
 
-async def _json_lines(api: Api, first: int, last: int) -> AsyncIterator[bytes]:
+async def _json_lines(api: Api, request: HistoryRequest, last: int) -> AsyncIterator[bytes]:
     history = api.manager.history
-    last = min(last, history.last_lsn)
+    first, last = request.first, min(last, history.last_lsn)
     while first <= last:
         rows = await history.rows(first, last)
         if not rows:
             # Retention has dropped what the range begins with.
             first = max(first + 1, await history.first_lsn())
             continue
+        if not request.bodies:
+            for row in rows:
+                row.body = None
         yield b"".join(_encoder.encode(msgspec.structs.asdict(row)) + b"\n" for row in rows)
         first = rows[-1].lsn + 1
 
 
-async def _arrow(api: Api, first: int, last: int, schema: Any) -> AsyncIterator[bytes]:
+async def _arrow(api: Api, request: HistoryRequest, last: int, schema: Any) -> AsyncIterator[bytes]:
     import pyarrow
 
     buffer = io.BytesIO()
+    batches = api.manager.history.batches(request.first, last, bodies=request.bodies)
     with pyarrow.ipc.new_stream(buffer, schema) as writer:
-        async for batch in api.manager.history.batches(first, last):
+        async for batch in batches:
             writer.write_batch(batch)
             yield _drain(buffer)
     yield _drain(buffer)
