@@ -16,7 +16,7 @@ def test_events_are_kept_by_day_and_manager(spark: SparkSession, tmp_path: Path)
     facts = lake.bronze.add(fleet.frame(spark), "000001")
     assert (facts["events"], facts["faulty"]) == (8, 0)
     assert facts["days"] == ["2026-03-01", "2026-03-02"]
-    events = tmp_path / "bronze" / "batch=000001" / "table=events"
+    events = tmp_path / "bronze" / "batch=000001" / "commit=0000000001" / "table=events"
     assert {path.name for path in (events / "day=2026-03-02").iterdir()} == {"manager=alpha", "manager=beta"}
     rows = lake.bronze.events().orderBy("manager", "lsn").collect()
     assert [(row["manager"], row["lsn"]) for row in rows] == sorted(

@@ -1,8 +1,9 @@
 """Bronze: every event as it was read, once, and a quarantine for what is no event.
 
-One batch is one directory, ``bronze/batch=NAME/table=events/day=.../manager=...``; writing a batch again
-writes the same directory over. Events that an earlier batch has already are left out: that is looked for
-where the LSNs of a manager overlap, which they do not when batches follow each other.
+One batch is one directory, ``bronze/batch=NAME/commit=N/table=events/day=.../manager=...``; a batch that is
+written again gets one of its own, so that readers have the old one until the new one counts. Events that an
+earlier batch has already are left out: that is looked for where the LSNs of a manager overlap, which they do
+not when batches follow each other.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Bronze:
         """
         manifest = self.manifest()
         others = {name: part for name, part in manifest.parts.items() if name != batch}
-        path = f"{TABLE}/batch={batch}"
+        path = f"{TABLE}/batch={batch}/commit={manifest.commit + 1:010}"
         marked = self._marked(rows, identify)
         self._write(marked, path)
         facts = self._facts(path)

@@ -5,7 +5,7 @@ manifest. A job that is killed before its manifest leaves nothing that anybody r
 writes the same directories over. Readers see one commit or the next, never something in between::
 
     ROOT/bronze/_manifests/0000000007.json     what counts since commit 7
-    ROOT/bronze/batch=000003/...               the rows of one batch
+    ROOT/bronze/batch=000003/commit=7/...      the rows of one batch since commit 7
     ROOT/silver/day=2026-11-15/commit=7/...    the rows of one day since commit 7
 """
 
