@@ -7,38 +7,31 @@ that names the place.
 
 from __future__ import annotations
 
-import difflib
 import os
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from lanner.directory.ldap.settings import LdapSettings
+from lanner.directory.settings import DirectorySettings, check_one_directory
 from lanner.manager.settings import ManagerSettings
-from lanner.model.errors import InvalidPropertyError
+from lanner.pipeline.settings import PipelineSettings
 from lanner.protocols.management.settings import ManagementSettings
 from lanner.protocols.srmp.settings import SrmpSettings
+from lanner.settings import names_of, read_settings
 
 __all__ = [
     "ApiConfig",
     "Config",
-    "DirectoryConfig",
     "LoadedConfig",
     "LogConfig",
     "NetworkConfig",
     "load_config",
     "setting_names",
 ]
-
-CONFIG_NAME = "lanner.toml"
-ENVIRONMENT_PREFIX = "LANNER_"
-
-MAX_CONFIG_BYTES = 1024 * 1024
-"""Settings are written by people: a larger file is something else."""
 
 Port = Annotated[int, Meta(ge=0, le=65_535)]
 """0 takes any free port."""
@@ -108,17 +101,6 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Remote management."""
 
 
-class DirectoryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``[directory]``: where sites, links, queue managers and public queues are described."""
-
-    file: str = ""
-    """A file that describes the enterprise; empty for none."""
-    file_interval: Annotated[float, Meta(gt=0, le=86_400)] = 2.0
-    """Seconds after which it is looked whether the file has changed."""
-    ldap_interval: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
-    """Seconds after which it is looked whether the directory over LDAP has changed."""
-
-
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[log]``: what is written to standard error."""
 
@@ -135,9 +117,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     api: ApiConfig = ApiConfig()
     network: NetworkConfig = NetworkConfig()
     srmp: SrmpSettings = SrmpSettings()
-    directory: DirectoryConfig = DirectoryConfig()
+    directory: DirectorySettings = DirectorySettings()
     ldap: LdapSettings = LdapSettings()
     management: ManagementSettings = ManagementSettings()
+    pipeline: PipelineSettings = PipelineSettings()
     log: LogConfig = LogConfig()
 
     @property
@@ -159,11 +142,7 @@ class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 def setting_names() -> list[str]:
     """Every setting as ``section.name``."""
-    return [
-        f"{section}.{name}"
-        for section in Config.__struct_fields__
-        for name in getattr(Config(), section).__struct_fields__
-    ]
+    return names_of(Config)
 
 
 def load_config(
@@ -173,80 +152,8 @@ def load_config(
     flags: Mapping[str, object] | None = None,
 ) -> LoadedConfig:
     """Put the settings together. Without ``file``, ``lanner.toml`` of the current directory counts."""
-    values: dict[str, object] = {}
-    sources: dict[str, str] = {}
-    for name, value, source in (
-        *_from_file(file),
-        *_from_environment(environment),
-        *((name, value, f"flag --{name}") for name, value in (flags or {}).items() if value is not None),
-    ):
-        values[name] = value
-        sources[name] = source
-    return LoadedConfig(config=_convert(values, sources), sources=sources)
-
-
-def _from_file(file: Path | None) -> Iterator[tuple[str, object, str]]:
-    path = file or Path(CONFIG_NAME)
-    if file is None and not path.exists():
-        return
-    try:
-        if path.stat().st_size > MAX_CONFIG_BYTES:
-            raise InvalidPropertyError(f"{path} is larger than {MAX_CONFIG_BYTES:,} bytes")
-        document = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise InvalidPropertyError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise InvalidPropertyError(f"{path} is not TOML: {error}") from error
-    for section, settings in document.items():
-        if not isinstance(settings, dict):
-            raise InvalidPropertyError(f"{path}: {section} stands outside of a section")
-        for name, value in settings.items():
-            yield f"{section}.{name}", value, f"file {path}"
-
-
-def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, object, str]]:
-    for name in setting_names():
-        variable = ENVIRONMENT_PREFIX + name.replace(".", "_").upper()
-        if variable in environment:
-            text = environment[variable]
-            yield name, _from_text(name, text), f"environment {variable}"
-
-
-def _from_text(name: str, text: str) -> object:
-    """Lists are written with commas, tables as ``name=value`` with commas between."""
-    section, _, key = name.partition(".")
-    default = getattr(getattr(Config(), section), key)
-    if not isinstance(default, dict | tuple):
-        return text
-    entries = [entry for entry in text.split(",") if entry]
-    if isinstance(default, tuple):
-        return entries
-    if not all("=" in entry for entry in entries):
-        raise InvalidPropertyError(f"{name} = {text!r}: it must be name=value,name=value")
-    return dict(entry.partition("=")[::2] for entry in entries)
-
-
-def _convert(values: Mapping[str, object], sources: Mapping[str, str]) -> Config:
-    known = setting_names()
-    tree: dict[str, dict[str, Any]] = {}
-    for name, value in values.items():
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
-            raise InvalidPropertyError(f"there is no setting {name} ({sources[name]})", hint=hint)
-        section, _, key = name.partition(".")
-        tree.setdefault(section, {})[key] = value
-        try:
-            msgspec.convert({section: {key: value}}, Config, strict=False)
-        except msgspec.ValidationError as error:
-            reason = str(error).partition(" - at")[0]
-            raise InvalidPropertyError(f"{name} = {value!r} ({sources[name]}): {reason}") from error
-    config = msgspec.convert(tree, Config, strict=False)
+    config, sources = read_settings(Config, file=file, environment=environment, flags=flags)
     config.manager.settings().check()
-    if config.ldap.servers:
-        config.ldap.check()
-        if config.directory.file:
-            raise InvalidPropertyError(
-                "directory.file and ldap.servers are both set", hint="a manager has one directory"
-            )
-    return config
+    check_one_directory(config.directory, config.ldap)
+    config.pipeline.check()
+    return LoadedConfig(config=config, sources=sources)

@@ -49,12 +49,10 @@ def send_to_manager(session: Session, data: bytes) -> None:
 
 def read_from_ldap(url: str) -> EnterpriseMap:
     """Read an enterprise from the directory server at a URL, logging in as the settings' ``[ldap]`` says."""
-    import asyncio
-
     from msgspec.structs import replace
 
     from lanner.config import load_config
-    from lanner.directory.ldap.directory import LdapDirectory
+    from lanner.directory.ldap.once import read_once
     from lanner.directory.ldap.settings import parse_url
 
     known = load_config().config.ldap
@@ -66,15 +64,7 @@ def read_from_ldap(url: str) -> EnterpriseMap:
         gssapi=known.gssapi,
         start_tls=known.start_tls,
     )
-
-    async def read() -> EnterpriseMap:
-        directory = LdapDirectory(replace(settings, base=settings.base or known.base))
-        try:
-            return await directory.read()
-        finally:
-            await directory.close()
-
-    return asyncio.run(read())
+    return read_once(replace(settings, base=settings.base or known.base))
 
 
 def load_enterprise_file(path: Path) -> LoadedEnterprise:
