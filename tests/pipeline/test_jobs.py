@@ -18,6 +18,7 @@ from tests.routing.worlds import world
 from typer.testing import CliRunner
 
 from lanner.cli.app import app
+from lanner.directory.local_file import load_file
 from lanner.pipeline import command, jobs
 from lanner.pipeline.findings import Verdict
 from lanner.pipeline.jobs import Lake
@@ -86,7 +87,7 @@ def test_from_exports_to_the_page(spark: SparkSession, tmp_path: Path) -> None:
     done = jobs.run_routes(
         spark,
         root,
-        str(tmp_path / "enterprise.toml"),
+        load_file(tmp_path / "enterprise.toml").map,
         pairs=[("alpha", "beta")],
         scenarios=str(tmp_path / "changes.toml"),
     )

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
@@ -19,93 +20,118 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lanner.pipeline.findings import Audit
+    from lanner.pipeline.settings import JobSettings, PipelineSettings
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Histories of a fleet as tables, judged and drawn (needs Spark).", no_args_is_help=True
+    help="Histories of a fleet as tables, judged and drawn (needs Spark). "
+    "Options that are left out come from [pipeline] of lanner.toml.",
+    no_args_is_help=True,
 )
 
-DEFAULT_ROOT = "lanner-lake"
-
-_To = Annotated[str, typer.Option("--to", help="The directory of the tables.")]
-_Master = Annotated[str, typer.Option(help="Spark's master; this machine if it is left out.")]
+_To = Annotated[str | None, typer.Option("--to", help="The directory of the tables.")]
+_Master = Annotated[str | None, typer.Option(help="Spark's master; this machine if none is set.")]
+_Grace = Annotated[float | None, typer.Option(help="Seconds that a message may be under way.")]
+_Config = Annotated[
+    Path | None, typer.Option("--config", help="The settings' file; lanner.toml if it is there.")
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 class _Job(NamedTuple):
     spark: SparkSession
+    lake: str
     say: Callable[[str], None]
 
 
 @app.command()
 def ingest(
-    managers: Annotated[str, typer.Option(help="API addresses, with commas.")] = "",
+    managers: Annotated[str | None, typer.Option(help="API addresses, with commas.")] = None,
     path: Annotated[str, typer.Option(help="Exported histories: a file, a directory or a pattern.")] = "",
-    token_file: Annotated[str, typer.Option(help="A file with the token for the managers.")] = "",
-    to: _To = DEFAULT_ROOT,
-    master: _Master = "",
+    token_file: Annotated[str | None, typer.Option(help="A file with the token for the managers.")] = None,
+    to: _To = None,
+    master: _Master = None,
+    config: _Config = None,
     as_json: _Json = False,
 ) -> None:
     """Take histories in: of managers what is new, or exported ones."""
-    if bool(managers) == bool(path):
+    if managers and path:
         fail("give either --managers or --path")
-    with _running(master, as_json) as job:
-        from lanner.pipeline import jobs
+    with failing_clearly():
+        addresses = [one for one in (managers or "").split(",") if one] or None
+        known = _settings(config, to, master, managers=addresses, token_file=token_file).pipeline
+        if not path and not known.managers:
+            fail("there is nothing to take in: give --managers or --path, or set pipeline.managers")
+        with _running(known, as_json) as job:
+            from lanner.pipeline import jobs
 
-        if path:
-            facts = jobs.ingest_files(job.spark, to, path, say=job.say)
-        else:
-            options = {"tokenFile": token_file} if token_file else {}
-            facts = jobs.ingest_managers(job.spark, to, managers, options=options, say=job.say)
-    _print({name: facts[name] for name in ("events", "faulty")}, as_json)
+            if path:
+                facts = jobs.ingest_files(job.spark, job.lake, path, say=job.say)
+            else:
+                facts = jobs.ingest_managers(
+                    job.spark,
+                    job.lake,
+                    ",".join(known.managers),
+                    options=known.source_options(),
+                    say=job.say,
+                )
+        _print({name: facts[name] for name in ("events", "faulty")}, as_json)
 
 
 @app.command()
-def refresh(to: _To = DEFAULT_ROOT, master: _Master = "", as_json: _Json = False) -> None:
+def refresh(to: _To = None, master: _Master = None, config: _Config = None, as_json: _Json = False) -> None:
     """Bring the tables of messages and hours up to date with what was taken in."""
-    with _running(master, as_json) as job:
-        from lanner.pipeline import jobs
+    with failing_clearly():
+        with _running(_settings(config, to, master).pipeline, as_json) as job:
+            from lanner.pipeline import jobs
 
-        done = jobs.refresh(job.spark, to, say=job.say)
-    _print(done, as_json)
+            done = jobs.refresh(job.spark, job.lake, say=job.say)
+        _print(done, as_json)
 
 
 @app.command()
 def audit(
-    grace: Annotated[float, typer.Option(help="Seconds that a message may be under way.")] = 300.0,
+    grace: _Grace = None,
     until: Annotated[
         datetime | None, typer.Option(help="All histories are complete up to this time.")
     ] = None,
-    to: _To = DEFAULT_ROOT,
-    master: _Master = "",
+    to: _To = None,
+    master: _Master = None,
+    config: _Config = None,
     as_json: _Json = False,
 ) -> None:
     """Say whether every message was delivered exactly once and in order.
 
     Exits with 0 if that is proved, 3 if there are doubts, 4 if it is refuted.
     """
-    with _running(master, as_json) as job:
-        from lanner.pipeline import jobs
+    with failing_clearly():
+        known = _settings(config, to, master, grace=grace).pipeline
+        with _running(known, as_json) as job:
+            from lanner.pipeline import jobs
 
-        end = until.timestamp() if until else None
-        judged = jobs.run_audit(job.spark, to, grace=grace, until=end, say=job.say)
-    if as_json:
-        print_json(judged)
-    else:
-        _print_audit(judged)
-    raise typer.Exit(judged.exit_code)
+            end = until.timestamp() if until else None
+            judged = jobs.run_audit(job.spark, job.lake, grace=known.grace, until=end, say=job.say)
+        if as_json:
+            print_json(judged)
+        else:
+            _print_audit(judged)
+        raise typer.Exit(judged.exit_code)
 
 
 @app.command()
 def routes(
-    directory: Annotated[str, typer.Option(help="The file that describes the enterprise.")],
+    directory: Annotated[
+        str | None,
+        typer.Option(help="The file that describes the enterprise; without one, [directory] or [ldap]."),
+    ] = None,
     path: Annotated[
         list[str] | None, typer.Option("--path", help="Show the way between two managers: FROM:TO.")
     ] = None,
     scenarios: Annotated[str, typer.Option(help="A file with changes to try.")] = "",
-    to: _To = DEFAULT_ROOT,
-    master: _Master = "",
+    to: _To = None,
+    master: _Master = None,
+    config: _Config = None,
     as_json: _Json = False,
 ) -> None:
     """Find every route of an enterprise, what its links carry, and what changes would do."""
@@ -115,49 +141,71 @@ def routes(
         if not colon:
             fail(f"{pair} is no pair of managers: write FROM:TO")
         pairs.append((one, other))
-    with _running(master, as_json) as job:
-        from lanner.pipeline import jobs
+    with failing_clearly():
+        from lanner.pipeline.enterprise import read_enterprise
 
-        done = jobs.run_routes(job.spark, to, directory, pairs=pairs, scenarios=scenarios, say=job.say)
-    _print(done, as_json)
+        settings = _settings(config, to, master, directory=directory)
+        enterprise = read_enterprise(settings)
+        with _running(settings.pipeline, as_json) as job:
+            from lanner.pipeline import jobs
+
+            done = jobs.run_routes(
+                job.spark, job.lake, enterprise, pairs=pairs, scenarios=scenarios, say=job.say
+            )
+        _print(done, as_json)
 
 
 @app.command()
 def report(
     output: Annotated[str, typer.Argument(help="The HTML file.")] = "lanner-report.html",
     title: Annotated[str, typer.Option(help="What the page is called.")] = "Messages",
-    to: _To = DEFAULT_ROOT,
-    master: _Master = "",
+    grace: _Grace = None,
+    to: _To = None,
+    master: _Master = None,
+    config: _Config = None,
     as_json: _Json = False,
 ) -> None:
     """Bring everything up to date and write one page with plots."""
-    with _running(master, as_json) as job:
-        from lanner.pipeline import jobs
+    with failing_clearly():
+        known = _settings(config, to, master, grace=grace).pipeline
+        with _running(known, as_json) as job:
+            from lanner.pipeline import jobs
 
-        judged = jobs.write_report(job.spark, to, output, title=title, say=job.say)
-    _print({"file": output, "verdict": judged.verdict.value}, as_json)
+            judged = jobs.write_report(
+                job.spark, job.lake, output, title=title, grace=known.grace, say=job.say
+            )
+        _print({"file": output, "verdict": judged.verdict.value}, as_json)
+
+
+def _settings(config: Path | None, to: str | None, master: str | None, **options: object) -> JobSettings:
+    """The settings, with the options that were given in their places."""
+    from lanner.pipeline.settings import load_settings
+
+    given = {"lake": to, "master": master, **options}
+    return load_settings(file=config, flags={f"pipeline.{name}": value for name, value in given.items()})
 
 
 @contextmanager
-def _running(master: str, as_json: bool) -> Iterator[_Job]:
+def _running(known: PipelineSettings, as_json: bool) -> Iterator[_Job]:
     """A session, and a line on standard error that says what is being done."""
-    with failing_clearly():
-        try:
-            import pyspark.sql
+    try:
+        import pyspark.sql  # noqa: F401 - to see whether it is there
 
-            from lanner.pipeline.command import make_session
-        except ImportError as error:
-            missing = error.name or "pyspark"
-            fail(f"the pipeline needs {missing}: pip install 'lanner[spark]'")
-        with _saying(as_json) as say:
-            say("starting Spark")
-            spark = make_session(master)
+        from lanner.pipeline.failures import SPARK_FAILURES, one_line
+        from lanner.pipeline.start import make_session
+    except ImportError as error:
+        missing = error.name or "pyspark"
+        fail(f"the pipeline needs {missing}: pip install 'lanner[spark]'")
+    with _saying(as_json) as say:
+        say("starting Spark")
+        try:
+            spark = make_session(known.master, known.spark)
             try:
-                yield _Job(spark, say)
-            except pyspark.errors.PySparkException as error:
-                fail(str(error).splitlines()[0])
+                yield _Job(spark, known.lake, say)
             finally:
                 spark.stop()
+        except SPARK_FAILURES as error:
+            fail(one_line(error))
 
 
 @contextmanager

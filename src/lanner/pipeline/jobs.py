@@ -3,7 +3,7 @@
 Each is a function of a session and a root directory, and runs on any master::
 
     python -m lanner.pipeline.jobs ingest --path 'exports/*.parquet' --to /data/lake
-    spark-submit --master spark://host:7077 -m lanner.pipeline.jobs refresh --to hdfs:///lake
+    spark-submit --master spark://host:7077 $(python -m lanner.pipeline.jobs --where) refresh --to hdfs:///lake
 
 A job that was killed is simply run again.
 """
@@ -20,9 +20,8 @@ from typing import Any
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from lanner.directory.local_file import load_file
 from lanner.model.enterprise import EnterpriseMap
-from lanner.model.errors import InvalidPropertyError
+from lanner.model.errors import InvalidPropertyError, LannerError
 from lanner.pipeline.audit import GRACE, audit
 from lanner.pipeline.bronze import Bronze
 from lanner.pipeline.envelopes import ENVELOPES, envelopes_of
@@ -173,14 +172,13 @@ def run_audit(
 def run_routes(
     spark: SparkSession,
     root: str,
-    directory: str,
+    enterprise: EnterpriseMap,
     *,
     pairs: Sequence[tuple[str, str]] = (),
     scenarios: str = "",
     say: Say = _quietly,
 ) -> dict[str, Any]:
     """Write every route of an enterprise; with pairs their paths, with scenarios what they would change."""
-    enterprise = load_file(Path(directory)).map
     lake = Lake.at(spark, root)
     base = "routes"
     meaning = sources(spark, enterprise)
@@ -250,15 +248,24 @@ def _found(item: Any, name: str) -> Any:
 
 
 def write_report(
-    spark: SparkSession, root: str, file: str, *, title: str = "Messages", say: Say = _quietly
+    spark: SparkSession,
+    root: str,
+    file: str,
+    *,
+    title: str = "Messages",
+    grace: float = GRACE,
+    say: Say = _quietly,
 ) -> Audit:
     """Bring everything up to date, judge it, and write the page."""
     refresh(spark, root, say=say)
-    judged = run_audit(spark, root, say=say)
+    judged = run_audit(spark, root, grace=grace, say=say)
     lake = Lake.at(spark, root)
     say("drawing")
     page = render(lake.gold, lake.bronze, judged, title=title, now=time.time())
-    Path(file).write_text(page, encoding="utf-8")
+    try:
+        Path(file).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise LannerError(f"{file} cannot be written: {error.strerror or error}") from None
     return judged
 
 
