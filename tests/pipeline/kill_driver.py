@@ -1,49 +1,91 @@
-"""A Spark driver that is made to be killed: one history into Parquet by batch, and into another queue.
+"""A Spark driver that is made to be killed: one history into Parquet by batch, into another queue, and into
+bronze as ``lanner pipeline ingest`` does it.
 
-``python -m tests.pipeline.kill_driver URL TOKEN DIRECTORY SOURCE TARGET [now]``; with ``now`` it reads what
-there is and ends.
+``python -m tests.pipeline.kill_driver URL TOKEN DIRECTORY SOURCE TARGET SINKS LIMIT MOMENT AFTER``; with the
+moment ``end`` it reads what there is and ends. Bronze is always there; SINKS are ``files`` and ``queue``.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from tests.pipeline.fast import FAST
+from tests.pipeline.kill_moments import Moment, hold_at
 
+from lanner.pipeline import jobs
 from lanner.pipeline.session import local_session
 
+END = "end"
 
-def main(url: str, token: str, directory: Path, source: str, target: str, *, now: bool) -> None:
-    spark = local_session("killed", fast_start=True, settings={"spark.sql.codegen.wholeStage": "false"})
-    spark.sparkContext.setLogLevel("OFF")
-    manager = {"managers": url, "token": token}
-    limit = "5000" if now else "300"  # small batches while it may be killed
+
+class Given(NamedTuple):
+    """What the command line says."""
+
+    url: str
+    token: str
+    directory: Path
+    source: str
+    target: str
+    sinks: str
+    limit: str
+    moment: str
+    after: str
+
+    @property
+    def is_to_end(self) -> bool:
+        return self.moment == END
+
+    @property
+    def limits(self) -> dict[str, str]:
+        return {"maxOffsetsPerTrigger": self.limit} if self.limit else {}
+
+
+def start_streams(spark: SparkSession, given: Given) -> list[StreamingQuery]:
+    manager = {"managers": given.url, "token": given.token}
     rows = (
         spark.readStream.format("msmq")
-        .options(
-            **manager, queue=source, startingOffsets="earliest", maxOffsetsPerTrigger=limit, minPartitions="2"
-        )
+        .options(**manager, **given.limits, queue=given.source, startingOffsets="earliest", minPartitions="2")
         .load()
     )
-    trigger: dict[str, Any] = {"availableNow": True} if now else {"processingTime": "0 seconds"}
 
     def write(frame: DataFrame, batch: int) -> None:
         # A batch that is repeated writes its own directory over.
-        frame.select("lsn", "label").write.mode("overwrite").parquet(f"{directory}/rows/batch={batch}")
+        frame.select("lsn", "label").write.mode("overwrite").parquet(f"{given.directory}/rows/batch={batch}")
 
-    into_files = rows.writeStream.foreachBatch(write).option("checkpointLocation", f"{directory}/files")
-    into_queue = (
-        rows.select("label")
+    writers = {
+        "files": rows.writeStream.foreachBatch(write),
+        "queue": rows.select("label")
         .writeStream.format("msmq")
-        .options(**manager, queue=target, delivery="transactional", checkpointLocation=f"{directory}/queue")
-    )
-    queries = [into_files.trigger(**trigger).start(), into_queue.trigger(**trigger).start()]
-    for query in queries:
-        query.awaitTermination()
+        .options(**manager, queue=given.target, delivery="transactional"),
+    }
+    trigger: dict[str, Any] = {"availableNow": True} if given.is_to_end else {"processingTime": "0 seconds"}
+    return [
+        writers[name].option("checkpointLocation", f"{given.directory}/{name}").trigger(**trigger).start()
+        for name in given.sinks.split(",")
+    ]
+
+
+def main(given: Given) -> None:
+    spark = local_session("killed", fast_start=True, settings=FAST)
+    spark.sparkContext.setLogLevel("OFF")
+    streams = start_streams(spark, given)
+    if given.is_to_end:
+        for query in streams:
+            query.awaitTermination()  # what they send is history, too
+    options = {"token": given.token, "minPartitions": "2", **given.limits}
+    while True:
+        jobs.ingest_managers(spark, f"{given.directory}/lake", given.url, options=options)
+        if given.is_to_end:
+            break
 
 
 if __name__ == "__main__":
-    url, token, directory, source, target, *rest = sys.argv[1:]
-    main(url, token, Path(directory), source, target, now=rest == ["now"])
+    url, token, directory, *rest = sys.argv[1:]
+    given = Given(url, token, Path(directory), *rest)
+    if not given.is_to_end:
+        hold_at(Moment(given.moment), int(given.after), given.directory / "reached")
+    main(given)
