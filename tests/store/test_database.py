@@ -23,6 +23,7 @@ from lanner.model.errors import (
 )
 from lanner.store import Store, database, schema
 from lanner.store.database import DATABASE_NAME, LOCK_NAME, DirectoryLock, open_reader, open_writer
+from lanner.store.marker import MARKER_NAME
 from lanner.store.store import _prepare
 
 Opened = Callable[..., AbstractAsyncContextManager[Store]]
@@ -97,7 +98,7 @@ async def test_a_fresh_directory_is_made(tmp_path: Path, opened: Opened) -> None
     async with opened(directory):
         assert (directory / LOCK_NAME).read_text() == f"{os.getpid()}\n"
         assert {path.name for path in directory.iterdir()} >= {DATABASE_NAME, LOCK_NAME}
-    assert contents(directory).keys() == {DATABASE_NAME}
+    assert contents(directory).keys() == {DATABASE_NAME, MARKER_NAME}
 
 
 async def test_the_file_is_laid_out_as_documented(stopped: Path) -> None:

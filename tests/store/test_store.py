@@ -18,6 +18,7 @@ from lanner.model.message import Message
 from lanner.model.message_id import MessageId
 from lanner.store import Changes, Store, StoreIdentity
 from lanner.store.database import DATABASE_NAME, LOCK_NAME, DirectoryLock, open_reader
+from lanner.store.marker import MARKER_NAME
 
 Opened = Callable[..., AbstractAsyncContextManager[Store]]
 MakeMessage = Callable[..., Message]
@@ -384,10 +385,10 @@ async def test_closing_keeps_what_was_submitted(
         assert lookups(store) == [1, 2, 3]
 
 
-async def test_closing_leaves_one_file(directory: Path, opened: Opened, send: Send) -> None:
+async def test_closing_leaves_no_log(directory: Path, opened: Opened, send: Send) -> None:
     async with opened() as store:
         await send(store, 1)
-    assert names(directory) == [DATABASE_NAME, LOCK_NAME]
+    assert names(directory) == [DATABASE_NAME, MARKER_NAME, LOCK_NAME]
 
 
 async def test_a_store_that_cannot_note_its_end(directory: Path, send: Send) -> None:

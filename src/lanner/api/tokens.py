@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from lanner.model.errors import AccessDeniedError, InvalidPropertyError
-from lanner.store.database import translate_file_error
+from lanner.store.files import translate_file_error
 
 __all__ = ["Caller", "Right", "Tokens"]
 

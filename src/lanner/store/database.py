@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import sqlite3
@@ -17,7 +16,7 @@ from lanner.model.errors import (
     StoreInUseError,
     StoreTooNewError,
 )
-from lanner.store import schema
+from lanner.store import marker, schema
 
 __all__ = [
     "DATABASE_NAME",
@@ -29,7 +28,6 @@ __all__ = [
     "open_reader",
     "open_writer",
     "translate",
-    "translate_file_error",
 ]
 
 DATABASE_NAME = "lanner.db"
@@ -154,13 +152,6 @@ def translate(error: Exception, path: Path) -> StoreError:
     return StoreError(f"the store at {path} failed: {error}")
 
 
-def translate_file_error(error: OSError, action: str) -> StoreError:
-    """Turn the system's error about a file into ours; ``action`` says what could not be done."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StoreFullError(f"{action}: the disk is full", hint="free some space and try again")
-    return StoreError(f"{action}: {error.strerror or error}")
-
-
 def is_fatal(error: Exception) -> bool:
     """Whether nobody can know any more what is on the disk: everything but a clean refusal."""
     return _code(error) not in (_SQLITE_FULL, _SQLITE_BUSY, *_ROW_ERRORS)
@@ -184,16 +175,19 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _inspect(path: Path) -> bool:
-    """Whether the file is still to be made. Raises if it cannot be trusted, and changes nothing.
+    """Whether the file is still to be made. Raises if it cannot be trusted or was lost, and changes nothing.
 
     A connection that may write copies the log back when it is closed: not what to do to a damaged file.
     """
     if not path.exists() or path.stat().st_size == 0:
+        marker.refuse_lost(path)
+        marker.refuse_log_alone(path)
         return True
     # A first start that was cut short may leave a rollback journal: then to read is to roll back.
     mode = "rw" if path.with_name(path.name + "-journal").exists() else "ro"
     with closing(open_read_only(path, mode=mode)) as connection:
         if _is_empty(connection):
+            marker.refuse_lost(path)
             return True
         _check_header(connection, path)
         if not _is_clean(connection):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +13,9 @@ from uuid import UUID, uuid4
 
 from lanner.model.errors import StoppedError, StoreError
 from lanner.model.message import Message
-from lanner.store import database
+from lanner.store import database, marker
 from lanner.store.changes import Changes, QueueRow
+from lanner.store.files import sync, translate_file_error
 from lanner.store.history import History
 from lanner.store.segments import SegmentReader, sparse_segments
 from lanner.store.writer import GroupStatistics, Writer
@@ -206,9 +206,9 @@ class Store:
             unfinished.unlink(missing_ok=True)
             with closing(database.open_read_only(self.path)) as connection:
                 connection.execute("VACUUM INTO ?", (str(unfinished),))
-            _sync(unfinished)
+            sync(unfinished)
             unfinished.rename(target)
-            _sync(target.parent)
+            sync(target.parent)
             return target.stat().st_size
 
         try:
@@ -216,7 +216,7 @@ class Store:
         except sqlite3.Error as error:
             raise database.translate(error, target) from error
         except OSError as error:
-            raise database.translate_file_error(error, f"cannot write the backup {target}") from error
+            raise translate_file_error(error, f"cannot write the backup {target}") from error
         finally:
             with suppress(OSError):
                 unfinished.unlink()  # half a backup must not go on filling the disk
@@ -247,6 +247,7 @@ def _prepare(directory: Path, name: str, identifier: UUID | None, now: float) ->
         connection.execute("BEGIN IMMEDIATE")
         meta = dict(connection.execute("SELECT key, value FROM meta"))
         if not meta:
+            marker.refuse_lost(path)
             meta = {
                 "name": name,
                 "identifier": str(identifier or uuid4()),
@@ -258,6 +259,7 @@ def _prepare(directory: Path, name: str, identifier: UUID | None, now: float) ->
         meta["clean"] = 0
         connection.executemany("INSERT OR REPLACE INTO meta VALUES (?,?)", meta.items())
         connection.execute("COMMIT")
+        marker.ensure(directory, UUID(str(meta["identifier"])))
     except sqlite3.Error as error:
         connection.close()
         raise database.translate(error, path) from error
@@ -282,11 +284,3 @@ def _vacuum_slice(connection: sqlite3.Connection) -> bool:
 
 def _checkpoint(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -20,7 +20,7 @@ from lanner.schema.manager import (
     TokenRequest,
     TokensAnswer,
 )
-from lanner.store.database import translate_file_error
+from lanner.store.files import translate_file_error
 
 __all__ = [
     "backup",
