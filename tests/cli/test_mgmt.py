@@ -112,6 +112,12 @@ async def test_nobody_is_there() -> None:
     assert "say --port" in result.output
 
 
+def test_a_target_is_for_kerberos_alone() -> None:
+    result = run("127.0.0.1", "get", "machine", "--port", "1", "--target", "mail1")
+    assert result.exit_code == 1
+    assert result.output == "lanner: --target is for Kerberos (say --kerberos too)\n"
+
+
 async def test_through_the_endpoint_mapper(served: Served) -> None:
     mapper = str(served.endpoint.mapper_port)
     result = await asyncio.to_thread(

@@ -111,9 +111,21 @@ class DomainController:
         environment = {**os.environ, **self.kerberos}
         _run("kinit", f"administrator@{REALM}", stdin=PASSWORD + "\n", environment=environment)
 
+    def export_keytab(self, name: str) -> Path:
+        """Make a service ``host/name`` and write down its keys, as a server needs them."""
+        keytab = self.folder / "keytab"
+        self.add_user("service", PASSWORD)
+        self.tool("spn", "add", f"host/{name}", "service")
+        self.tool("domain", "exportkeytab", str(keytab), f"--principal=host/{name}")
+        return keytab
+
+    def tool(self, *arguments: str) -> None:
+        """Run samba-tool on the domain."""
+        _run("samba-tool", *arguments, "-s", self._config)
+
     def add_user(self, name: str, password: str) -> None:
         """Make an ordinary user."""
-        _run("samba-tool", "user", "create", name, password, "-s", self._config)
+        self.tool("user", "create", name, password)
 
     @property
     def _config(self) -> str:
@@ -171,7 +183,7 @@ class DomainController:
             *("--base-schema=2012_R2", *(f"--option={name}={value}" for name, value in options.items())),
         )
         # There is no name for the address: Kerberos knows the server by the address, then.
-        _run("samba-tool", "spn", "add", f"ldap/{self.address}", "DC1$", "-s", self._config)
+        self.tool("spn", "add", f"ldap/{self.address}", "DC1$")
 
 
 def authority(name: str) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
@@ -17,8 +16,8 @@ from lanner.protocols.rpc.client import RpcClient, find_port
 from lanner.protocols.rpc.credentials import Credentials, Mechanism
 from lanner.protocols.rpc.errors import RpcError
 from lanner.protocols.rpc.interface import AuthLevel, InterfaceId
+from lanner.protocols.rpc.kerberos import has_kerberos
 from lanner.protocols.rpc.mapper import MAPPER, Operation, lookup_request, read_lookup_response
-from lanner.protocols.rpc.security import has_kerberos
 
 pytestmark = pytest.mark.interop
 
@@ -35,18 +34,10 @@ def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DomainControlle
     if not has_kerberos():
         pytest.skip("gssapi and krb5 are not installed")
     with DomainController(tmp_path_factory.mktemp("domain")) as controller:
-        config = str(controller.folder / "dc" / "etc" / "smb.conf")
-        keytab = str(controller.folder / "keytab")
-        controller.add_user("service", PASSWORD)
-        for command in (
-            ("spn", "add", f"host/{SERVICE}", "service"),
-            ("spn", "add", f"host/{controller.address}", "DC1$"),
-            ("domain", "exportkeytab", keytab, f"--principal=host/{SERVICE}"),
-        ):
-            done = subprocess.run(["samba-tool", *command, "-s", config], capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
+        controller.tool("spn", "add", f"host/{controller.address}", "DC1$")
+        keytab = controller.export_keytab(SERVICE)
         controller.log_in()
-        environment = {**controller.kerberos, "KRB5_KTNAME": keytab}
+        environment = {**controller.kerberos, "KRB5_KTNAME": str(keytab)}
         before = {name: os.environ.get(name) for name in environment}
         os.environ.update(environment)
         yield controller

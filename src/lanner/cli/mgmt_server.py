@@ -42,6 +42,14 @@ _Kerberos = Annotated[
     bool,
     typer.Option("--kerberos", help="Log on with Kerberos; without a password, with the ticket there is."),
 ]
+_Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        help="Kerberos: the server's name in its principal, if it is not HOST; or SERVICE/NAME.",
+    ),
+]
 _Timeout = Annotated[float, typer.Option("--timeout", min=0.1, max=600, help="Seconds that a call may take.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 
@@ -51,6 +59,7 @@ _COMMON = {
     "user": (_User, None),
     "password_stdin": (PasswordOption, False),
     "kerberos": (_Kerberos, False),
+    "target": (_Target, None),
     "timeout": (_Timeout, TIMEOUT),
     "as_json": (_Json, False),
 }
@@ -66,6 +75,7 @@ class Server:
     user: str | None
     password_stdin: bool
     kerberos: bool
+    target: str | None
     timeout: float
     as_json: bool
 
@@ -100,6 +110,8 @@ class Server:
         return "is management enabled there, and the port right?"
 
     def _credentials(self) -> Credentials | None:
+        if self.target is not None and not self.kerberos:
+            raise InvalidPropertyError("--target is for Kerberos", hint="say --kerberos too")
         if self.user is None and not self.kerberos:
             if self.password_stdin:
                 raise InvalidPropertyError("a password is for somebody", hint="say --user NAME")
@@ -109,7 +121,8 @@ class Server:
         user = self.user or ""
         if self.kerberos:
             password = read_password(user, self.password_stdin) if self.password_stdin else ""
-            return Credentials(user, password, Mechanism.KERBEROS)
+            service, _, target = (self.target or "").rpartition("/")
+            return Credentials(user, password, Mechanism.KERBEROS, service or "host", target)
         return Credentials(user, read_password(user, self.password_stdin))
 
 

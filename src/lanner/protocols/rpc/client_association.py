@@ -126,6 +126,13 @@ class Lost:
 ClientEvent = Transmit | Ready | Returned | Failed | Lost
 
 
+_KERBEROS_HINTS: dict[int, str] = {
+    RejectReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED: "Kerberos is not offered there; log on with --user",
+    # A bind_nak has no room for the reason that the ticket is not taken for (MS-RPCE 2.2.2.5).
+    RejectReason.INVALID_CHECKSUM: "its log says why: most often its clock, or a keytab with another key",
+}
+
+
 class ClientAssociation:
     """One association of a client, bound to one interface."""
 
@@ -271,7 +278,10 @@ class ClientAssociation:
             RejectReason.LOCAL_LIMIT_EXCEEDED: "it has no room",
         }
         why = next((text for reason, text in texts.items() if reason == pdu.reason), f"reason {pdu.reason}")
-        raise BindRefusedError(f"the server refuses the association: {why}", reason=pdu.reason)
+        hint = ""
+        if self._security is not None and self._security.kind == AuthType.KERBEROS:
+            hint = _KERBEROS_HINTS.get(pdu.reason, "")
+        raise BindRefusedError(f"the server refuses the association: {why}", reason=pdu.reason, hint=hint)
 
     def _log_on_refused(self, pdu: AnyPdu, _: bytes) -> list[ClientEvent]:
         assert isinstance(pdu, Fault)

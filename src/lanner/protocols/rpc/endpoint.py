@@ -12,11 +12,12 @@ from pathlib import Path
 from lanner.model.errors import InvalidPropertyError, ListenError
 from lanner.protocols.rpc.accounts import Accounts
 from lanner.protocols.rpc.interface import InterfaceId, RpcInterface
+from lanner.protocols.rpc.kerberos import has_kerberos, keytab_problem
 from lanner.protocols.rpc.limits import Limits
 from lanner.protocols.rpc.logons import LogonLimits, Logons
 from lanner.protocols.rpc.mapper import NIL, Entry, mapper_interface
 from lanner.protocols.rpc.mgmt import mgmt_interface
-from lanner.protocols.rpc.security import Acceptor, has_kerberos
+from lanner.protocols.rpc.security import Acceptor
 from lanner.protocols.rpc.server import RpcServer
 from lanner.protocols.rpc.towers import Tower
 
@@ -58,8 +59,8 @@ class RpcEndpoint:
         mapper_required: bool = True,
     ) -> None:
         """Without ``mapper_port`` there is no mapper; one that is not required may fail to listen."""
-        if settings.kerberos and not has_kerberos():
-            raise InvalidPropertyError("Kerberos is not installed", hint="pip install 'lanner[kerberos]'")
+        if settings.kerberos:
+            _check_kerberos()
         self._offered = tuple(interfaces)
         self._listen = listen
         self._mapper_required = mapper_required
@@ -123,6 +124,17 @@ class RpcEndpoint:
             Entry(Tower(each.id, self.server.port, address), each.object_uuid or NIL, each.annotation)
             for each in self._offered
         ]
+
+
+def _check_kerberos() -> None:
+    """Refuse to offer what would fail for everybody."""
+    if not has_kerberos():
+        raise InvalidPropertyError("Kerberos is not installed", hint="pip install 'lanner[kerberos]'")
+    problem = keytab_problem()
+    if problem:
+        raise InvalidPropertyError(
+            f"Kerberos has no keytab for this machine: {problem}", hint="KRB5_KTNAME names the file"
+        )
 
 
 def _is_ipv4(text: str) -> bool:

@@ -14,7 +14,6 @@ CALL and PACKET are raised to INTEGRITY, the next level that is supported (2.2.1
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from enum import IntEnum
 
@@ -26,11 +25,12 @@ from spnego.iov import BufferType
 from lanner.protocols.rpc.credentials import Credentials, Mechanism
 from lanner.protocols.rpc.errors import SecurityError
 from lanner.protocols.rpc.interface import AuthLevel, Caller
+from lanner.protocols.rpc.kerberos import explained, has_kerberos, tell_failures_at_once
 from lanner.protocols.rpc.logons import Logons
 from lanner.protocols.rpc.ntlm import NtlmAcceptor, NtlmSealer, SpnegoAcceptor, nt_hash
 from lanner.protocols.rpc.pdu import Segments
 
-__all__ = ["Acceptor", "AuthType", "SecurityContext", "has_kerberos", "initiate"]
+__all__ = ["Acceptor", "AuthType", "SecurityContext", "initiate"]
 
 NTLM_TOKEN = 16
 """A signature of NTLM."""
@@ -50,11 +50,6 @@ class AuthType(IntEnum):
     NTLM = 0x0A
     KERBEROS = 0x10
     DEFAULT = 0xFF
-
-
-def has_kerberos() -> bool:
-    """Whether the extra is installed."""
-    return importlib.util.find_spec("gssapi") is not None and importlib.util.find_spec("krb5") is not None
 
 
 def protection_of(level: int) -> AuthLevel:
@@ -107,8 +102,11 @@ class SecurityContext:
 
     @property
     def principal(self) -> str:
-        """Who logged on, or tried to."""
-        return self._proxy.client_principal or ""
+        """Who logged on, or tried to; nobody where the peer has not said it."""
+        try:
+            return self._proxy.client_principal or ""
+        except AttributeError:
+            return ""  # GSS-API names nobody before a ticket was good
 
     def step(self, token: bytes | None) -> bytes:
         """Take a token of the peer; says what goes back, perhaps nothing."""
@@ -120,7 +118,7 @@ class SecurityContext:
         except SecurityError:
             raise
         except SpnegoError as error:
-            raise SecurityError(f"the log-on failed: {error.message}") from error
+            raise explained(error) or SecurityError(f"the log-on failed: {error.message}") from error
         except Exception as error:
             # Libraries raise what they like at octets that are no token.
             raise SecurityError(f"a token that is none: {type(error).__name__}: {error}") from error
@@ -228,6 +226,8 @@ class Acceptor:
         self._logons = logons
         self._server_name = server_name.upper()[:15]
         self._kerberos = kerberos
+        if kerberos:
+            tell_failures_at_once()
 
     def recognizes(self, kind: int) -> bool:
         """Whether this provider is in the table."""
@@ -317,5 +317,11 @@ def initiate(credentials: Credentials, level: AuthLevel, host: str, context_id: 
             context_req=requirements,
         )
     except SpnegoError as error:
-        raise SecurityError(f"the log-on cannot begin: {error.message}") from error
+        raise explained(error) or SecurityError(f"the log-on cannot begin: {error.message}") from error
+    except Exception as error:
+        # A ticket for a password comes from another library, whose errors pyspnego lets through.
+        known = explained(error)
+        if known is None:
+            raise
+        raise known from error
     return SecurityContext(proxy, kind, applied, context_id)
