@@ -51,6 +51,11 @@ async def render(api: Api) -> AsyncIterator[bytes]:
         [(_queue(info), ages[info.path]) for info in outgoing],
     )
     lines += _gauge("lanner_dead_letters", "Messages in the dead-letter queues", [("", dead)])
+    lines += _gauge(
+        "lanner_unwritten_messages",
+        "Messages that cancelled receives gave back and that are in memory alone",
+        [("", manager.unwritten_messages)],
+    )
     lines += _gauge("lanner_bytes", "Bytes of all messages", [("", manager.total_bytes)])
     lines += _gauge(
         "lanner_quota_ratio",

@@ -9,7 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from lanner.manager.core import Core
-from lanner.manager.delivery import DEAD_LETTER, TRANSACTIONAL_DEAD_LETTER, Delivery
+from lanner.manager.delivery import Delivery
+from lanner.manager.keeping import DEAD_LETTER, TRANSACTIONAL_DEAD_LETTER
 from lanner.manager.naming import AnyName
 from lanner.manager.opening import Opening
 from lanner.manager.outcomes import Outcome

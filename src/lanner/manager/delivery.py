@@ -29,29 +29,24 @@ from lanner.manager.acknowledgments import Acknowledging
 from lanner.manager.core import Core
 from lanner.manager.events import MessageAvailable, MessageDeleted, OutgoingMessages
 from lanner.manager.expiry import Expiry, expiry_in, expiry_reason
-from lanner.manager.positions import Position, PositionState, index_row, lookup_identifier
-from lanner.manager.queues import KILOBYTE, OutgoingQueue, Queue
+from lanner.manager.keeping import SYSTEM_JOURNAL, dead_letter_queue, has_room_to_keep
+from lanner.manager.positions import Position, PositionState, index_row, lookup_identifier, position_of
+from lanner.manager.queues import OutgoingQueue, Queue
 from lanner.manager.recorder import history_row
 from lanner.model.codes import MessageClass, describe_class
 from lanner.model.errors import LannerError
 from lanner.model.history import HistoryEvent
 from lanner.model.log_fields import LogFields, about
-from lanner.model.message import INFINITE, Message
 from lanner.model.message import Delivery as Guarantee
+from lanner.model.message import Message
 from lanner.model.message_id import MessageId
 from lanner.model.queue import QueueKind
 from lanner.store import Changes
-from lanner.store.codec import MessageFlags, content_record, flags_of
+from lanner.store.codec import MessageFlags, content_record
 
 __all__ = ["Delivery"]
 
 log = logging.getLogger(__name__)
-
-SYSTEM_JOURNAL = r".\system$;journal"
-DEAD_LETTER = r".\system$;deadletter"
-TRANSACTIONAL_DEAD_LETTER = r".\system$;deadxact"
-
-POISON = "poison"
 
 DROP_CHUNK = 500
 """Messages dropped by one set of changes when many go at once: their bodies are in memory meanwhile."""
@@ -147,18 +142,7 @@ class Delivery:
         if expires is None:
             expires = [expiry_in(queue, message) for message in messages]
         for message, size, expiry in zip(messages, sizes, expires, strict=True):
-            assert message.id is not None
-            position = Position(
-                message.lookup_id,
-                queue,
-                message.id,
-                message.correlation_id,
-                size,
-                message.message_class,
-                flags_of(message),
-                expiry,
-                message.abort_count,
-            )
+            position = position_of(queue, message, size, expiry)
             positions.append(position)
             why = reason
             if message.delivery is Guarantee.RECOVERABLE:
@@ -173,7 +157,7 @@ class Delivery:
                     now, event, queue.name, message, size, message.message_class, why, peer, None, body
                 )
             )
-        changes.on_applied.append(partial(self._appear, queue, positions, messages))
+        changes.on_applied.append(partial(self.appear, queue, positions, messages))
         changes.on_failed.append(partial(core.count_out, queue, sum(sizes)))
 
     # Out.
@@ -301,7 +285,7 @@ class Delivery:
         if tell and position.flags & _ACKNOWLEDGMENTS:
             self.acknowledging.acknowledge(changes, message, reason)
         if message.negative_journaling and message.source_machine == self._core.machine_id:
-            dead_letters = self._dead_letter_queue(message, queue)
+            dead_letters = dead_letter_queue(self._core, message, queue)
             self._keep(changes, position, message, dead_letters, HistoryEvent.DEAD_LETTERED, reason)
         else:
             self._delete(changes, [position], reason)
@@ -326,74 +310,7 @@ class Delivery:
             reason=reason or f"from {came_from}",
             transaction_id=transaction_id,
         )
-        self._relocate(changes, position, target, expires=position.expires)
-
-    def give_back(
-        self, changes: Changes, position: Position, message: Message, *, transaction_id: str | None
-    ) -> None:
-        """An aborted transaction returns the message: to its place, or to the poison subqueue."""
-        queue = position.queue
-        if position.state is PositionState.PURGE_PENDING:
-            self.drop(changes, position, message, HistoryEvent.PURGED, MessageClass.NACK_QUEUE_PURGED)
-            return
-        position.aborts += 1
-        changes.on_failed.append(partial(self._uncount_abort, position))
-        self.record(
-            changes,
-            HistoryEvent.RETURNED,
-            queue.name,
-            message,
-            reason=f"receive number {position.aborts} was aborted",
-            transaction_id=transaction_id,
-        )
-        limit = queue.properties.max_aborts
-        if limit and position.aborts >= limit and queue.parent is None and not queue.is_read_only:
-            poison = self._core.subqueue(queue, POISON)
-            self.move(
-                changes, position, message, poison, reason=f"poison: {position.aborts} aborted receives"
-            )
-            return
-        self._update(changes, position, position.queue)
-        self._core.cache.pop(position.lookup_id)
-        if position.message is not None:
-            position.message = replace(position.message, abort_count=position.aborts)
-        changes.on_applied.append(partial(self.release, position))
-        changes.on_failed.append(partial(self.release, position))
-
-    def _uncount_abort(self, position: Position) -> None:
-        position.aborts -= 1
-        if position.message is not None:
-            position.message = replace(position.message, abort_count=position.aborts)
-
-    def restore(
-        self, changes: Changes, position: Position, message: Message, queue: Queue, expires: float | None
-    ) -> None:
-        """Undo a receive whose receiver was cancelled before it got the message.
-
-        ``queue`` and ``expires`` are what the position had: a message that an operator took back from a
-        journal or dead-letter queue does not expire again.
-        """
-        queue = self._core.standing(queue)
-        if queue.is_deleted:
-            return
-        reason = "the receiver was cancelled"
-        if position.state is not PositionState.DELETED:
-            # It went into the queue's journal, and somebody may have taken it from there meanwhile.
-            if position.state is PositionState.AVAILABLE:
-                position.queue.messages.lock(position)
-                self.record(changes, HistoryEvent.RETURNED, queue.name, message, reason=reason)
-                self._relocate(changes, position, queue, expires=expires)
-            return
-        self._core.count_in(queue, position.size)
-        self.put(
-            changes,
-            queue,
-            [message],
-            [position.size],
-            HistoryEvent.RETURNED,
-            reason=reason,
-            expires=[expires],
-        )
+        self.relocate(changes, position, target, expires=position.expires)
 
     def release(self, position: Position) -> None:
         """Give a locked message its place back, unless it was purged or its time ran out meanwhile."""
@@ -415,7 +332,7 @@ class Delivery:
             return
         self.expiry.forget(position)
         position.expires = None
-        self._update(changes, position, position.queue)
+        self.update(changes, position, position.queue)
 
     def _expire(self, positions: list[Position]) -> None:
         for position in positions:
@@ -466,7 +383,8 @@ class Delivery:
 
     # The pieces.
 
-    def _appear(self, queue: Queue, positions: list[Position], messages: Sequence[Message]) -> None:
+    def appear(self, queue: Queue, positions: list[Position], messages: Sequence[Message]) -> None:
+        """Let messages be in a queue, and offer them to who waits. They were charged before."""
         add, keep = queue.messages.add, self._core.cache.put
         for position, message in zip(positions, messages, strict=True):
             add(position)
@@ -527,7 +445,7 @@ class Delivery:
     ) -> None:
         """Move a finished message into a journal or dead-letter queue, if that has room."""
         kept_class = reason.value if event is HistoryEvent.DEAD_LETTERED else position.message_class
-        if not self._has_room_to_keep(target, position.size):
+        if not has_room_to_keep(self._core, target, position.size):
             self.record(
                 changes,
                 HistoryEvent.DISCARDED,
@@ -546,12 +464,12 @@ class Delivery:
             message_class=kept_class,
             size=position.size,
         )
-        self._relocate(changes, position, target, expires=None, message_class=kept_class, reason=reason)
+        self.relocate(changes, position, target, expires=None, message_class=kept_class, reason=reason)
 
     def _keep_copy(self, changes: Changes, message: Message) -> None:
         """Positive source journaling: a second copy with a place of its own."""
         journal = self._core.queues.get(SYSTEM_JOURNAL)
-        if not self._has_room_to_keep(journal, message.size):
+        if not has_room_to_keep(self._core, journal, message.size):
             self.record(
                 changes, HistoryEvent.DISCARDED, journal.name, message, reason="the journal is over its quota"
             )
@@ -560,34 +478,7 @@ class Delivery:
         self._core.count_in(journal, size)
         self.put(changes, journal, [self.place(changes, message)], [size], HistoryEvent.JOURNALED)
 
-    def _has_room_to_keep(self, target: Queue, size: int) -> bool:
-        quota = self._core.settings.journal_quota
-        if target.kind is not QueueKind.SYSTEM or quota == INFINITE:
-            return self._core.has_room(target, size)
-        names = (SYSTEM_JOURNAL, DEAD_LETTER, TRANSACTIONAL_DEAD_LETTER)
-        kept = sum(self._core.queues.get(name).messages.bytes for name in names)
-        return kept + size <= quota * KILOBYTE
-
-    def _dead_letter_queue(self, message: Message, comes_from: Queue) -> Queue:
-        if message.dead_letter_queue:
-            try:
-                queue = self._core.queues.find(message.dead_letter_queue)
-            except LannerError:
-                queue = None
-            if queue is not None and queue is not comes_from and _can_keep(queue, message):
-                return queue
-            log.warning(
-                "%s cannot be the dead-letter queue of %s",
-                message.dead_letter_queue,
-                message.id,
-                extra=about(
-                    queues=[queue.name if queue else message.dead_letter_queue], messages=[message.id]
-                ),
-            )
-        name = TRANSACTIONAL_DEAD_LETTER if message.is_transactional else DEAD_LETTER
-        return self._core.queues.get(name)
-
-    def _relocate(
+    def relocate(
         self,
         changes: Changes,
         position: Position,
@@ -597,17 +488,18 @@ class Delivery:
         message_class: int | None = None,
         reason: MessageClass = MessageClass.NORMAL,
     ) -> None:
+        """Put a locked message into another queue of this machine, without a word about it."""
         if not target.is_stored:
             self._core.store_queue(changes, target)
         self._core.count_in(target, position.size)
         new_class = position.message_class if message_class is None else message_class
-        self._update(changes, position, target, message_class=new_class, expires=expires)
-        changes.on_applied.append(partial(self._settle_in, position, target, new_class, expires, reason))
+        self.update(changes, position, target, message_class=new_class, expires=expires)
+        changes.on_applied.append(partial(self.settle_in, position, target, new_class, expires, reason))
         changes.on_failed.append(partial(self._core.count_out, target, position.size))
         changes.on_failed.append(partial(self._core.drop_idle_subqueue, target))
         changes.on_failed.append(partial(self.release, position))
 
-    def _update(
+    def update(
         self,
         changes: Changes,
         position: Position,
@@ -616,6 +508,7 @@ class Delivery:
         message_class: int | None = None,
         expires: float | None = None,
     ) -> None:
+        """Write down where a message is now, and what is the matter with it."""
         if position.message is not None:
             return
         changes.updates.append(
@@ -628,14 +521,15 @@ class Delivery:
             )
         )
 
-    def _settle_in(
+    def settle_in(
         self,
         position: Position,
         target: Queue,
         message_class: int,
         expires: float | None,
-        reason: MessageClass,
+        reason: MessageClass = MessageClass.NORMAL,
     ) -> None:
+        """Let a message be in another queue, where it has been counted in already."""
         source = position.queue
         source.messages.remove(position)
         self._core.count_out(source, position.size)
@@ -659,13 +553,6 @@ class Delivery:
             self.expiry.watch(position)
         self._core.drop_idle_subqueue(source)
         self._announce(target, position)
-
-
-def _can_keep(queue: Queue, message: Message) -> bool:
-    """Whether a queue can be an application's dead-letter queue (MC-MQSRM 3.1.5.2.1.2)."""
-    if queue.is_read_only or isinstance(queue, OutgoingQueue):
-        return False
-    return queue.properties.transactional or not message.is_transactional
 
 
 def _about(positions: list[Position]) -> LogFields:

@@ -44,6 +44,7 @@ from lanner.manager.outcomes import Outcome, Outcomes
 from lanner.manager.plan import DeclaredQueue, Plan, PlannedChange, make_plan
 from lanner.manager.queues import OutgoingQueue, Queue
 from lanner.manager.reading import Reading
+from lanner.manager.returning import Returning
 from lanner.manager.sending import Sending
 from lanner.manager.settings import ManagerSettings
 from lanner.manager.transactions import Transaction, TransactionState
@@ -84,13 +85,16 @@ class QueueManager:
     ) -> None:
         self._core = core
         self._delivery = Delivery(core)
+        self._returning = Returning(core, self._delivery)
         self._administration = Administration(core, self._delivery)
         self._opening = Opening(core)
         self._sending = Sending(core, self._delivery)
-        self._reading = Reading(core, self._delivery)
+        self._reading = Reading(core, self._delivery, self._returning)
         self._outcomes = Outcomes(core)
         self._numbering = Numbering(core)
-        self._units = Units(core, self._delivery, self._sending, self._outcomes, self._numbering)
+        self._units = Units(
+            core, self._delivery, self._returning, self._sending, self._outcomes, self._numbering
+        )
         self.transfers = Transfers(core, self._delivery, self._sending, self._numbering)
         """What protocols between machines do with messages."""
         self._maintenance = Maintenance(core)
@@ -155,6 +159,7 @@ class QueueManager:
             queue.readers.cancel(error)
         self._units.abandon_all()
         await self._core.settle()
+        await self._returning.close()
         await self._core.store.close()
         for queue in self._core.queues:
             queue.messages.clear()
@@ -216,6 +221,11 @@ class QueueManager:
     def total_bytes(self) -> int:
         """What all messages in all queues count against the quota."""
         return self._core.total_bytes
+
+    @property
+    def unwritten_messages(self) -> int:
+        """Messages that cancelled receives gave back and that the store could not take yet."""
+        return self._returning.unwritten_count
 
     def take_offline(self) -> None:
         """Exchange nothing with other machines (3.1.4.12)."""

@@ -16,12 +16,20 @@ from sortedcontainers import SortedList
 
 from lanner.model.message import Message
 from lanner.model.message_id import MessageId
-from lanner.store.codec import MessageFlags, MessageRow
+from lanner.store.codec import MessageFlags, MessageRow, flags_of
 
 if TYPE_CHECKING:
     from lanner.manager.queues import Queue
 
-__all__ = ["MessageList", "Position", "PositionState", "index_row", "lookup_identifier", "priority_of"]
+__all__ = [
+    "MessageList",
+    "Position",
+    "PositionState",
+    "index_row",
+    "lookup_identifier",
+    "position_of",
+    "priority_of",
+]
 
 _SEQUENCE_BITS = 56
 
@@ -255,6 +263,22 @@ def _next(places: SortedList[int], place: int) -> int:
 def _previous(places: SortedList[int], place: int) -> int:
     index = places.bisect_left(place)
     return places[index - 1] if index else -1
+
+
+def position_of(queue: Queue, message: Message, size: int, expires: float | None) -> Position:
+    """Make the place of a message in a queue."""
+    assert message.id is not None
+    return Position(
+        message.lookup_id,
+        queue,
+        message.id,
+        message.correlation_id,
+        size,
+        message.message_class,
+        flags_of(message),
+        expires,
+        message.abort_count,
+    )
 
 
 def index_row(position: Position, arrived: float) -> MessageRow:

@@ -12,6 +12,7 @@ from lanner.manager.delivery import Delivery
 from lanner.manager.handles import OpenQueue
 from lanner.manager.positions import Position, PositionState
 from lanner.manager.queues import Queue
+from lanner.manager.returning import Returning, Taken
 from lanner.manager.transactions import Transaction
 from lanner.manager.waiting import WaitingReader, Wanted
 from lanner.model.codes import MessageClass
@@ -29,7 +30,6 @@ from lanner.model.history import HistoryEvent
 from lanner.model.message import Message
 from lanner.model.queue import SeekAction
 from lanner.store import Changes
-from lanner.store.changes import log_fields
 from lanner.store.codec import MessageFlags
 
 __all__ = ["Reading"]
@@ -43,9 +43,10 @@ _ANY = Wanted()
 class Reading:
     """Finds messages, waits for them, and hands them out."""
 
-    def __init__(self, core: Core, delivery: Delivery) -> None:
+    def __init__(self, core: Core, delivery: Delivery, returning: Returning) -> None:
         self._core = core
         self._delivery = delivery
+        self._returning = returning
 
     # Receiving.
 
@@ -266,13 +267,16 @@ class Reading:
             self._release(queue, positions)
             raise
         changes = Changes()
-        expires = [position.expires for position in positions]
+        taken = [
+            Taken(position, message, queue, position.expires)
+            for position, message in zip(positions, messages, strict=True)
+        ]
         self._delivery.take(changes, zip(positions, messages, strict=True))
         try:
             await self._core.finish(changes)
         except asyncio.CancelledError:
             # The commit goes on without the receiver, and would take the messages with it.
-            self._undo_when_applied(changes, queue, positions, messages, expires)
+            self._undo_when_applied(changes, taken)
             raise
         return messages
 
@@ -290,20 +294,8 @@ class Reading:
             if position.queue is queue:
                 self._delivery.release(position)
 
-    def _undo_when_applied(
-        self,
-        changes: Changes,
-        queue: Queue,
-        positions: list[Position],
-        messages: list[Message],
-        expires: list[float | None],
-    ) -> None:
-        def undo() -> None:
-            restored = Changes()
-            for position, message, expiry in zip(positions, messages, expires, strict=True):
-                self._delivery.restore(restored, position, message, queue, expiry)
-            self._core.spawn(self._core.finish(restored), partial(log_fields, [restored]))
-
+    def _undo_when_applied(self, changes: Changes, taken: list[Taken]) -> None:
+        undo = partial(self._returning.undo, taken)
         if not changes.is_settled:
             changes.on_applied.append(undo)
         elif changes.error is None:

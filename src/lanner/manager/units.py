@@ -12,6 +12,7 @@ from lanner.manager.numbering import Numbering
 from lanner.manager.outcomes import Outcome, Outcomes, check_key
 from lanner.manager.positions import Position, PositionState
 from lanner.manager.queues import OutgoingQueue, Queue
+from lanner.manager.returning import Returning
 from lanner.manager.sending import Accepted, Sending
 from lanner.manager.transactions import Transaction, TransactionState
 from lanner.model.errors import (
@@ -38,9 +39,16 @@ class Units:
     """Begins, fills and ends units of work."""
 
     def __init__(
-        self, core: Core, delivery: Delivery, sending: Sending, outcomes: Outcomes, numbering: Numbering
+        self,
+        core: Core,
+        delivery: Delivery,
+        returning: Returning,
+        sending: Sending,
+        outcomes: Outcomes,
+        numbering: Numbering,
     ) -> None:
         self._core = core
+        self._returning = returning
         self._numbering = numbering
         self._delivery = delivery
         self._sending = sending
@@ -227,7 +235,7 @@ class Units:
         changes = Changes()
         for position, message, queue in transaction.received:
             if not queue.is_deleted:
-                self._delivery.give_back(changes, position, message, transaction_id=transaction.id)
+                self._returning.give_back(changes, position, message, transaction_id=transaction.id)
         await self._core.finish(changes)
 
     def abandon_all(self) -> None:

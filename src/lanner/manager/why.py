@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import msgspec
 
 from lanner.manager.core import Core
-from lanner.manager.delivery import POISON
 from lanner.manager.naming import AnyName
 from lanner.manager.positions import Position, PositionState, lookup_identifier
 from lanner.manager.queues import KILOBYTE, OutgoingQueue, Queue
+from lanner.manager.returning import POISON
 from lanner.model.codes import MessageClass, describe_class
 from lanner.model.history import HistoryEvent, HistoryRow
 from lanner.model.message import HIGHEST_PRIORITY
