@@ -24,7 +24,9 @@ from lanner.manager.events import EnterpriseChanged
 from lanner.manager.manager import default_name
 from lanner.model.errors import LannerError
 from lanner.protocols.discovery.endpoint import DiscoveryEndpoint, Identity
+from lanner.protocols.discovery.memory import Memory
 from lanner.protocols.srmp.endpoint import SrmpEndpoint
+from lanner.store import Changes
 
 __all__ = ["PROTOCOLS", "ADDRESS_NAME", "ProtocolEndpoint", "Service", "run"]
 
@@ -84,6 +86,7 @@ def _discovery(manager: QueueManager, config: Config) -> DiscoveryEndpoint | Non
         identity,
         interfaces=() if listen in ("0.0.0.0", "::") else (listen,),  # noqa: S104 - compared, not bound
         port=config.network.discovery_port,
+        memory=Memory(_DiscoveryState(manager)),
     )
 
     def adopt(_: EnterpriseChanged) -> None:
@@ -93,6 +96,29 @@ def _discovery(manager: QueueManager, config: Config) -> DiscoveryEndpoint | Non
 
     manager.events.subscribe(EnterpriseChanged, adopt)
     return endpoint
+
+
+class _DiscoveryState:
+    """Where discovery keeps what it found: a value in the manager's store."""
+
+    SCOPE, KEY = "discovery", "found"
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._transfers = manager.transfers
+
+    async def read(self) -> bytes | None:
+        """What was kept last."""
+        return (await self._transfers.state(self.SCOPE)).get(self.KEY)
+
+    def write(self, data: bytes | None, failed: Callable[[str], None]) -> None:
+        """Keep this, with the next commit."""
+        changes = Changes()
+        if data is None:
+            changes.state_deletes.append((self.SCOPE, self.KEY))
+        else:
+            changes.state.append((self.SCOPE, self.KEY, data))
+        changes.on_failed.append(lambda: failed(str(changes.error)))
+        self._transfers.submit(changes)
 
 
 def _identity(manager: QueueManager) -> Identity | None:

@@ -20,6 +20,7 @@ from lanner.protocols.discovery.identity import Identity
 from lanner.protocols.discovery.incidents import Incidents
 from lanner.protocols.discovery.interfaces import networks_at
 from lanner.protocols.discovery.listener import EVERYWHERE, Listener
+from lanner.protocols.discovery.memory import FoundLists, Memory
 from lanner.protocols.discovery.rate_limit import RateLimit, RateLimits
 from lanner.protocols.discovery.server import ServerSession
 
@@ -55,6 +56,7 @@ class DiscoveryEndpoint:
         interfaces: tuple[str, ...] = (),
         port: int = DISCOVERY_PORT,
         limits: RateLimits | None = None,
+        memory: Memory | None = None,
         on_change: Callable[[], None] | None = None,
     ) -> None:
         if identity.is_directory_server:
@@ -66,6 +68,7 @@ class DiscoveryEndpoint:
         self._interfaces = tuple(interfaces)
         self._port = port
         self._rate_limit = RateLimit(limits)
+        self._memory = memory
         self._on_change = on_change
         self._listener: Listener | None = None
         self._asker: Asker | None = None
@@ -80,7 +83,11 @@ class DiscoveryEndpoint:
     # The service's side.
 
     async def start(self) -> str:
-        """Begin to answer or to ask; says where. Who asks does not wait for the answer."""
+        """Begin to answer or to ask; says where. Who asks does not wait for the answer.
+
+        Until it comes, and if it never does, the lists are those that were found before.
+        """
+        await self._recall()
         self._is_running = True
         self._begin()
         return self._place()
@@ -164,6 +171,17 @@ class DiscoveryEndpoint:
         )
         self._connected_network_identifier_list = identity.connected_networks
 
+    async def _recall(self) -> None:
+        """QueueManager's lists survive a restart (MS-MQDMPR 3.1.1)."""
+        if self._memory is None:
+            return
+        found = await self._memory.recall()
+        is_client = not self._identity.is_directory_server
+        if found is not None and is_client and found.belongs_to(self._identity):
+            self._directory_server_list = found.directory_servers
+            self._connected_network_identifier_list = found.connected_networks
+        self._tell_if_changed()
+
     def _begin(self) -> None:
         if self._identity.is_directory_server:
             self._listen()
@@ -205,6 +223,9 @@ class DiscoveryEndpoint:
         return self._directory_server_list, self._connected_network_identifier_list
 
     def _tell_if_changed(self) -> None:
+        if self._memory is not None:
+            is_client = not self._identity.is_directory_server
+            self._memory.keep(FoundLists.of(self._identity, *self._lists) if is_client else None)
         if self._lists != self._told:
             self._told = self._lists
             if self._on_change is not None:
