@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -49,6 +50,8 @@ def check_master(asked: str) -> None:
 def make_session(master: str = "", settings: Mapping[str, str] | None = None) -> SparkSession:
     """Make one; ``settings`` are Spark's own, and win over those that all our sessions have."""
     chosen = QUIET | dict(settings or {})
+    # What a batch of a stream raises is logged with its stack, and then raised by the query as well.
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     if under_spark_submit():
         return _submitted(chosen)
     if not master or _LOCAL.fullmatch(master):
