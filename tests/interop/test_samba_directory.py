@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 from cryptography.hazmat.primitives import serialization
-from tests.interop.ldap_enterprise import LONG_NAME, TEXT, build, routing_part, with_identifiers
-from tests.interop.samba import DOMAIN, PASSWORD, USER, DomainController, authority
+from tests.interop.ldap_clients import connect, independent
+from tests.interop.ldap_enterprise import LONG_NAME, TEXT, routing_part, with_identifiers
+from tests.interop.samba import DOMAIN, DomainController, authority
 
 from lanner.directory.base import (
     Directory,
@@ -37,23 +37,7 @@ from lanner.routing.topology import Topology
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore:ssl.match_hostname")]  # ldap3 uses it
 ldap3 = pytest.importorskip("ldap3", reason="the package ldap3 is missing")
 
-EXTRA_COMPUTERS = ("NEW-1", "NEW-2", "BULK-1")
 CONFIGURATION = f"CN=Configuration,{DOMAIN}"
-
-
-@pytest.fixture(scope="session")
-def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DomainController]:
-    with DomainController(tmp_path_factory.mktemp("samba")) as running:
-        with independent(running) as client:
-            for name in (*(machine.name for machine in load(TEXT.encode()).map.machines), *EXTRA_COMPUTERS):
-                attributes = {"sAMAccountName": f"{name}$", "userAccountControl": 4096}
-                if name == "LON-1":
-                    attributes["dNSHostName"] = "lon-1.msmq.test"
-                    attributes["operatingSystemVersion"] = "12 (bookworm)"
-                done = client.add(f"CN={name},CN=Computers,{DOMAIN}", ["computer"], attributes)
-                assert done, client.result
-        asyncio.run(fill(running))
-        yield running
 
 
 @pytest.fixture
@@ -61,30 +45,6 @@ async def directory(controller: DomainController) -> AsyncIterator[LdapDirectory
     opened = connect(controller)
     yield opened
     await opened.close()
-
-
-async def fill(running: DomainController) -> None:
-    opened = connect(running)
-    await build(opened, load(TEXT.encode()).map)
-    await opened.close()
-
-
-def connect(running: DomainController, url: str = "", **others: Any) -> LdapDirectory:
-    options: dict[str, Any] = {
-        "user": USER,
-        "password_file": str(running.password_file),
-        "ca_file": str(running.ca_file),
-        "connect_seconds": 5.0,
-    } | others
-    return LdapDirectory(parse_url(url or f"ldaps://{running.address}", **options))
-
-
-def independent(running: DomainController) -> Any:
-    tls = ldap3.Tls(
-        validate=ssl.CERT_REQUIRED, ca_certs_file=str(running.ca_file), valid_names=["dc1.msmq.test"]
-    )
-    server = ldap3.Server(running.address, port=636, use_ssl=True, tls=tls, get_info=ldap3.NONE)
-    return ldap3.Connection(server, USER, PASSWORD, auto_bind=True)
 
 
 def raw(running: DomainController, dn: str, *names: str) -> dict[str, Any]:

@@ -71,7 +71,8 @@ def sources(spark: SparkSession, enterprise: EnterpriseMap) -> DataFrame:
             "gate",
             str(gate.id),
             gate.name,
-            [topology.site_name(site) for site in gate.sites],
+            # Sorted: a directory over LDAP gives them in any order, and the table is to be the same.
+            sorted(topology.site_name(site) for site in gate.sites),
         )
         for number, gate in enumerate(_wide_gates(topology))
     ]
