@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import struct
 import subprocess
 from functools import cache
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.interop.capture import capturing
 from tests.protocols.rpc.echo import (
     ECHO,
     OP_ECHO,
@@ -151,27 +151,10 @@ async def test_ept_lookup(tmp_path: Path, count: int) -> None:
 
 
 async def test_tshark_finds_nothing_wrong(tmp_path: Path) -> None:
-    for program in ("tshark", "dumpcap"):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
-    capture = tmp_path / "rpc.pcap"
     async with serving(tmp_path) as endpoint:
         assert endpoint.mapper is not None
         ports = (endpoint.server.port, endpoint.mapper.port)
-        dumpcap = await asyncio.create_subprocess_exec(
-            *("dumpcap", "-q", "-P", "-i", "lo", "-f", f"tcp port {ports[0]} or tcp port {ports[1]}"),
-            *("-w", str(capture)),
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            assert dumpcap.stderr is not None
-            said = b""
-            while b"File:" not in said:
-                line = await asyncio.wait_for(dumpcap.stderr.readline(), 20)
-                if not line:
-                    pytest.skip(f"dumpcap cannot capture here: {said.decode().strip()}")
-                said += line
-            await asyncio.sleep(0.5)
+        async with capturing(tmp_path / "rpc.pcap", ports) as capture:
             await talk(ports)
             await samba(
                 user=USER,
@@ -182,24 +165,9 @@ async def test_tshark_finds_nothing_wrong(tmp_path: Path) -> None:
                 calls=[(0, OP_WHO, ""), (0, 99, ""), (0, OP_MANY, struct.pack("<I", 20_000).hex())],
             )
             await samba(port=ports[1], lookup=True, count=1)
-            await asyncio.sleep(1)
-        finally:
-            if dumpcap.returncode is None:
-                dumpcap.terminate()
-                await dumpcap.wait()
-    decoding = [item for port in ports for item in ("-d", f"tcp.port=={port},dcerpc")]
-    wrong = tshark(capture, *decoding, "-Y", "_ws.malformed or _ws.expert.severity >= 8388608")
-    assert wrong == ""
-    seen = tshark(capture, *decoding, "-Y", "dcerpc", "-T", "fields", "-e", "dcerpc.pkt_type")
-    types = {int(kind) for line in seen.split() for kind in line.split(",")}
+    assert capture.wrong() == ""
+    types = {int(kind) for [row] in capture.rows("dcerpc", "dcerpc.pkt_type") for kind in row.split(",")}
     assert types >= {0, 2, 3, 11, 12, 14, 15, 16}
-
-
-def tshark(capture: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["tshark", "-r", str(capture), *arguments], capture_output=True, text=True, check=True
-    )
-    return done.stdout
 
 
 async def talk(ports: tuple[int, int]) -> None:
