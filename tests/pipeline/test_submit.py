@@ -12,7 +12,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
-from tests.pipeline.conftest import FAST
+from tests.pipeline.fast import FAST
 from tests.pipeline.histories import Fleet
 from tests.pipeline.test_jobs import export
 
