@@ -7,11 +7,12 @@ from uuid import UUID
 
 import typer
 
-from lanner.cli.command import fail, failing_clearly
+from lanner.cli.command import Session, fail, talks_to_manager
 from lanner.cli.output import print_json, print_table, printable
 from lanner.model.errors import InvalidPropertyError
 
 if TYPE_CHECKING:
+    from lanner.cli.discover_enterprise import Asked
     from lanner.protocols.discovery.client import Network
     from lanner.protocols.discovery.survey import Answer, Survey
 
@@ -23,9 +24,14 @@ TIMEOUT = 3.0
 """Seconds to listen: an answer takes milliseconds, a person is waiting."""
 
 
+@talks_to_manager
 def discover(
+    session: Session,
     enterprise: Annotated[
-        str | None, typer.Option(help="The enterprise's identifier. Servers may answer their own alone.")
+        str | None,
+        typer.Option(
+            metavar="ID|FILE", help="The enterprise to look for; else the one that this machine belongs to."
+        ),
     ] = None,
     site: Annotated[
         str | None, typer.Option(help="Your site's identifier: its servers then send no list of names.")
@@ -33,30 +39,35 @@ def discover(
     interface: Annotated[
         list[str] | None, typer.Option(help="Ask on the network of this address of yours; may be repeated.")
     ] = None,
-    port: Annotated[int, typer.Option(min=1, max=65_535, help="The servers' UDP port.")] = 1801,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65_535, help="The servers' UDP port; else the settings'.")
+    ] = None,
     timeout: Annotated[float, typer.Option(min=0.05, max=600, help="How many seconds to listen.")] = TIMEOUT,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")] = False,
 ) -> None:
     """Ask the network once which directory servers there are.
 
-    Ends with 1 if none answers. Needs no running manager.
+    Ends with 1 if none answers. Needs no running manager, but asks one for the enterprise if it is there.
     """
-    with failing_clearly():
-        enterprise_id = _identifier(enterprise, "--enterprise")
-        site_id = _identifier(site, "--site")
-        networks = _networks(interface or [])
-        import asyncio
+    from lanner.cli.discover_enterprise import enterprise_to_ask_for
+    from lanner.config import load_config
 
-        from lanner.protocols.discovery.survey import survey
+    config = load_config().config
+    site_id = _identifier(site, "--site")
+    networks = _networks(interface or [])
+    asked = enterprise_to_ask_for(session, config, enterprise)
+    import asyncio
 
-        heard = asyncio.run(survey(networks, enterprise_id, site_id, port=port, timeout=timeout))
-        if not heard.answers:
-            fail(_advice(heard, networks, port, timeout, enterprise is not None))
-        if as_json:
-            for answer in heard.answers:
-                print_json(_as_json(answer, site))
-        else:
-            _print_for_people(heard)
+    from lanner.protocols.discovery.survey import survey
+
+    port = port or config.network.discovery_port
+    heard = asyncio.run(survey(networks, asked.id, site_id, port=port, timeout=timeout))
+    if not heard.answers:
+        fail(_advice(heard, networks, port, timeout, asked))
+    if session.as_json:
+        for answer in heard.answers:
+            print_json(_as_json(answer, site))
+    else:
+        _print_for_people(heard)
 
 
 def _identifier(text: str | None, option: str) -> UUID:
@@ -91,16 +102,16 @@ def _networks(addresses: list[str]) -> tuple[Network, ...]:
     return networks
 
 
-def _advice(
-    heard: Survey, networks: tuple[Network, ...], port: int, timeout: float, has_enterprise: bool
-) -> str:
+def _advice(heard: Survey, networks: tuple[Network, ...], port: int, timeout: float, asked: Asked) -> str:
     where = ", ".join(network.address for network in networks)
-    advice = [f"no directory server answered on {where} (UDP port {port}) within {timeout:g} s"]
+    whose = f" {asked.origin}" if asked.origin else ""
+    advice = [
+        f"no directory server of the enterprise {asked.id}{whose} answered on {where} (UDP port {port}) "
+        f"within {timeout:g} s"
+    ]
     advice += (f"cannot ask on {failure}" for failure in heard.failures)
     if heard.unreadable:
         advice.append(f"{heard.unreadable} packets came that are no answers")
-    if not has_enterprise:
-        advice.append("servers may answer their own enterprise alone: give --enterprise ID")
     advice.append(
         f"broadcasts stay in their network: run it in the server's, or choose one with --interface; "
         f"let UDP port {port} through the firewall; a packet may have been lost: try again"
