@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
-from tests.pipeline.histories import Fleet
+from tests.pipeline.histories import Fleet, identifier
 from tests.pipeline.lake import Lake
 
 from lanner.pipeline.findings import Verdict
@@ -186,6 +186,19 @@ def test_what_has_just_been_handed_over_is_a_doubt(spark: SparkSession, tmp_path
     assert lake.audit().counts == {"lost (doubt)": 1}
     later: dict[str, Any] = {"until": fleet.now.timestamp() + 3600}
     assert lake.audit(**later).counts == {"lost (violation)": 1}
+
+
+def test_only_a_manager_that_had_nothing_more_to_tell_can_refute(spark: SparkSession, tmp_path: Path) -> None:
+    fleet = clean()
+    lost(fleet)
+    lake = Lake(spark, tmp_path)
+    lake.load(fleet.frame(spark))
+    later = fleet.now.timestamp() + 3600
+    lake.bronze.note_complete([identifier("alpha")], later)
+    assert lake.audit().verdict is Verdict.DOUBTED
+    lake.bronze.note_complete([identifier("beta")], later)
+    lake.bronze.note_complete([identifier("beta")], later - 7200)
+    assert lake.audit().verdict is Verdict.REFUTED
 
 
 def test_missing_history_is_said(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow.parquet
@@ -182,3 +184,30 @@ def test_managers_are_read_once_and_what_is_new_later(
     states = [row["state"] for row in Lake.at(spark, root).silver.messages().collect()]
     assert sorted(states) == ["arrived", "arrived", "received"]
     assert jobs.run_audit(spark, root).verdict is Verdict.PROVED
+
+
+def test_a_checkpoint_that_is_gone_costs_nothing(
+    spark: SparkSession, machine: Machine, tmp_path: Path
+) -> None:
+    root = str(tmp_path / "lake")
+    options = {"token": machine.token}
+    for count in (3, 2):  # two batches
+        machine.send(count)
+        assert jobs.ingest_managers(spark, root, machine.url, options=options)["events"] == count
+    shutil.rmtree(tmp_path / "lake" / "_checkpoints")
+    machine.send(1)
+    assert jobs.ingest_managers(spark, root, machine.url, options=options)["events"] == 1
+    events = Lake.at(spark, root).bronze.events()
+    assert sorted(row["lsn"] for row in events.select("lsn").collect()) == list(range(1, 7))
+
+
+def test_what_managers_had_to_tell_is_known_to_be_complete(
+    spark: SparkSession, machine: Machine, tmp_path: Path
+) -> None:
+    root = str(tmp_path / "lake")
+    before = time.time()
+    for _ in range(2):  # there is nothing to read, and that is known, too
+        jobs.ingest_managers(spark, root, machine.url, options={"token": machine.token})
+    complete = Lake.at(spark, root).bronze.complete_until()
+    assert complete.keys() == {machine.id}
+    assert before <= complete[machine.id] <= time.time()

@@ -78,14 +78,14 @@ def audit(
             "waiting"
         ),
         F.count(F.when(_is_gone() & ~_is_observed(hosts), 1)).alias("unobserved"),
-        F.approx_count_distinct(F.struct("sender_id", "stream")).alias("streams"),
     ).collect()[0]
+    streams = messages.filter(F.col("stream").isNotNull()).select("sender_id", "stream").distinct().count()
     found.unpersist()
     shown = written.orderBy("severity", "kind", "message_id").limit(SHOWN).collect()
     return Audit(
         verdict=_verdict(counts),
         messages=total["messages"],
-        streams=total["streams"],
+        streams=streams,
         waiting=total["waiting"],
         unobserved=total["unobserved"],
         counts=counts,
@@ -135,10 +135,10 @@ def _by_rules(messages: DataFrame, rules: list[Rule]) -> DataFrame:
 
 def _known_until(bronze: Bronze, coverage: list[Coverage], until: float | None) -> dict[str, float]:
     """Up to when each manager's history is known, by the manager's name."""
-    read = [part.facts.get("complete_until") or 0.0 for part in bronze.manifest().parts.values()]
+    complete = bronze.complete_until()
     known: dict[str, float] = {}
     for one in coverage:
-        best = max(one.last_time, until or 0.0, max(read, default=0.0))
+        best = max(one.last_time, until or 0.0, complete.get(one.manager_id, 0.0))
         known[one.manager] = max(best, known.get(one.manager, 0.0))
     return known
 

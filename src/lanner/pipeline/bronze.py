@@ -8,7 +8,7 @@ not when batches follow each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -25,6 +25,9 @@ __all__ = ["EVENTS", "QUARANTINE", "VERSION", "Bronze", "Coverage", "faults"]
 TABLE = "bronze"
 VERSION = 1
 """Goes up when a column is added or changes its meaning."""
+
+COMPLETE = "complete_until"
+"""The name under which the manifest keeps up to when each manager's history is here."""
 
 EARLIEST = "1993-01-01"
 """No queue manager is older; whoever stamps with an earlier time has lost its clock."""
@@ -96,13 +99,21 @@ class Bronze:
         """What has been read in."""
         return self._tables.manifest(TABLE, VERSION)
 
-    def add(
-        self, rows: DataFrame, batch: str, *, complete_until: float | None = None, identify: bool = False
-    ) -> Mapping[str, Any]:
+    def complete_until(self) -> dict[str, float]:
+        """Up to when each manager had nothing more to tell, by its identifier."""
+        return dict(self.manifest().facts.get(COMPLETE, {}))
+
+    def note_complete(self, managers: Iterable[str], until: float) -> None:
+        """Note that everything is here that happened at these managers until then."""
+        manifest = self.manifest()
+        known = self.complete_until()
+        complete = known | {one: max(until, known.get(one, 0.0)) for one in managers}
+        self._tables.commit(TABLE, manifest.with_facts({COMPLETE: complete}))
+
+    def add(self, rows: DataFrame, batch: str, *, identify: bool = False) -> Mapping[str, Any]:
         """Write one batch, or write it again; says how many events and faulty rows it has.
 
-        ``complete_until`` is the time up to which the managers had nothing more to tell. ``identify`` is for
-        files, which do not tell the manager's identifier.
+        ``identify`` is for files, which need not tell the manager's identifier.
         """
         manifest = self.manifest()
         others = {name: part for name, part in manifest.parts.items() if name != batch}
@@ -121,7 +132,6 @@ class Bronze:
             once = fresh.filter(~faulty).dropDuplicates(["manager_id", "manager", "lsn"])
             self._write(once.unionByName(marked.filter(faulty)), path)
             facts = self._facts(path)
-        facts["complete_until"] = complete_until
         self._tables.commit(TABLE, manifest.with_parts({batch: Part(path=path, facts=facts)}))
         return facts
 

@@ -10,10 +10,8 @@ A job that was killed is simply run again.
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +21,14 @@ from pyspark.sql import DataFrame, SparkSession
 from lanner.model.enterprise import EnterpriseMap
 from lanner.model.errors import InvalidPropertyError, LannerError
 from lanner.pipeline.audit import GRACE, audit
-from lanner.pipeline.bronze import Bronze
 from lanner.pipeline.envelopes import ENVELOPES, envelopes_of
-from lanner.pipeline.exported import read_exported
 from lanner.pipeline.findings import Audit
-from lanner.pipeline.gold import Gold
+from lanner.pipeline.ingest import ingest_files, ingest_managers
+from lanner.pipeline.lake import Lake, Say, quietly
 from lanner.pipeline.paths import link_load, observed_traffic, pairs_of, paths
-from lanner.pipeline.registration import register
 from lanner.pipeline.report import render
 from lanner.pipeline.routes import Scenario, gate_tables, named, routes, sources, what_if
-from lanner.pipeline.silver import Silver
-from lanner.pipeline.tables import Part, Tables
+from lanner.pipeline.tables import Part
 
 __all__ = [
     "Lake",
@@ -46,85 +41,11 @@ __all__ = [
     "write_report",
 ]
 
-Say = Callable[[str], None]
-"""Tells whoever waits what is being done."""
-
-STREAM_TIMEOUT = 3600 * 24
 ENVELOPE_TABLE = "envelopes"
 ENVELOPE_VERSION = 1
 
 
-def _quietly(_: str) -> None:
-    pass
-
-
-@dataclass(frozen=True)
-class Lake:
-    """All tables below one root."""
-
-    tables: Tables
-    bronze: Bronze
-    silver: Silver
-    gold: Gold
-
-    @classmethod
-    def at(cls, spark: SparkSession, root: str) -> Lake:
-        """Find the tables, or the place for them."""
-        tables = Tables(spark, root)
-        bronze = Bronze(tables)
-        silver = Silver(tables, bronze)
-        return cls(tables, bronze, silver, Gold(tables, bronze, silver))
-
-
-def ingest_files(spark: SparkSession, root: str, path: str, *, say: Say = _quietly) -> Mapping[str, Any]:
-    """Take exported histories into bronze. The same path again writes its batch over."""
-    register(spark)
-    say(f"reading {path}")
-    batch = "files-" + hashlib.sha256(path.encode()).hexdigest()[:12]
-    return Lake.at(spark, root).bronze.add(read_exported(spark, path), batch, identify=True)
-
-
-def ingest_managers(
-    spark: SparkSession,
-    root: str,
-    managers: str,
-    *,
-    options: Mapping[str, str] | None = None,
-    name: str = "managers",
-    say: Say = _quietly,
-) -> Mapping[str, Any]:
-    """Take everything that managers have to tell, and have not told yet, into bronze.
-
-    How far each was read is in the stream's checkpoint below the root; ``options`` are those of the source.
-    """
-    register(spark)
-    lake = Lake.at(spark, root)
-    done: dict[str, Any] = {"events": 0, "faulty": 0, "batches": 0}
-
-    def take(rows: DataFrame, number: int) -> None:
-        asked = time.time()
-        say(f"batch {number} of {managers}")
-        facts = lake.bronze.add(rows, f"{name}-{number:010}", complete_until=asked)
-        done["events"] += facts["events"]
-        done["faulty"] += facts["faulty"]
-        done["batches"] += 1
-
-    reader = (
-        spark.readStream.format("msmq").option("managers", managers).option("startingOffsets", "earliest")
-    )
-    query = (
-        reader.options(**dict(options or {}))
-        .load()
-        .writeStream.foreachBatch(take)
-        .option("checkpointLocation", lake.tables.storage.at(f"_checkpoints/{name}"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination(STREAM_TIMEOUT)
-    return done
-
-
-def refresh(spark: SparkSession, root: str, *, say: Say = _quietly) -> dict[str, Any]:
+def refresh(spark: SparkSession, root: str, *, say: Say = quietly) -> dict[str, Any]:
     """Bring silver, the envelopes and gold up to date with bronze."""
     lake = Lake.at(spark, root)
     say("messages (silver)")
@@ -161,7 +82,7 @@ def envelopes(lake: Lake) -> DataFrame:
 
 
 def run_audit(
-    spark: SparkSession, root: str, *, grace: float = GRACE, until: float | None = None, say: Say = _quietly
+    spark: SparkSession, root: str, *, grace: float = GRACE, until: float | None = None, say: Say = quietly
 ) -> Audit:
     """Judge what is in silver."""
     lake = Lake.at(spark, root)
@@ -176,7 +97,7 @@ def run_routes(
     *,
     pairs: Sequence[tuple[str, str]] = (),
     scenarios: str = "",
-    say: Say = _quietly,
+    say: Say = quietly,
 ) -> dict[str, Any]:
     """Write every route of an enterprise; with pairs their paths, with scenarios what they would change."""
     lake = Lake.at(spark, root)
@@ -254,7 +175,7 @@ def write_report(
     *,
     title: str = "Messages",
     grace: float = GRACE,
-    say: Say = _quietly,
+    say: Say = quietly,
 ) -> Audit:
     """Bring everything up to date, judge it, and write the page."""
     refresh(spark, root, say=say)

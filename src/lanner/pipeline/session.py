@@ -34,7 +34,7 @@ LOCAL_SETTINGS: dict[str, str] = {
 THROUGHPUT = (
     "-XX:+UseParallelGC -Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 )
-"""Java's flags for jobs: nobody waits for a single answer, and Spark itself asks Arrow for nulls and bounds."""
+"""Java's flags for jobs: nobody waits for a single answer, and Spark asks for nulls itself."""
 
 FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 """Java's flags for sessions that live for seconds, as those of tests do: start sooner, run slower."""

@@ -52,11 +52,17 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     parts: dict[str, Part] = {}
     applied: tuple[str, ...] = ()
     """Batches of the table before this one that are in it."""
+    facts: dict[str, Any] = {}
+    """What its writer wants to remember of the whole."""
+
+    def with_facts(self, facts: dict[str, Any]) -> Manifest:
+        """The next commit, with facts added or put in the place of others."""
+        return msgspec.structs.replace(self, commit=self.commit + 1, facts=self.facts | facts)
 
     def with_parts(self, parts: dict[str, Part], applied: Iterable[str] = ()) -> Manifest:
         """The next commit, with parts added or put in the place of others."""
-        return Manifest(
-            version=self.version,
+        return msgspec.structs.replace(
+            self,
             commit=self.commit + 1,
             parts=self.parts | parts,
             applied=tuple(dict.fromkeys((*self.applied, *applied))),
