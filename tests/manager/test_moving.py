@@ -73,7 +73,7 @@ async def test_what_cannot_be_moved(manager: QueueManager, orders: str, ledger: 
         await manager.dequeue_message_begin(handle)
         with pytest.raises(MessageLockedError):
             await manager.move_message(handle, place, orders + ";later")
-    assert counts(manager, orders) == (1, 0)
+        assert counts(manager, orders) == (1, 0)
     assert manager.queue(orders).subqueues == ()
 
 

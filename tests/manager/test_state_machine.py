@@ -132,7 +132,7 @@ class ManagerMachine(RuleBasedStateMachine):
         self.world = World(self.clock.time())
         self.units: dict[int, tuple[Transaction, Unit]] = {}
         self.keys: set[str] = set()
-        self.begun: list[tuple[Held, Box, Message]] = []
+        self.begun: list[tuple[Held, Box, Message, OpenQueue]] = []
         self.labels = itertools.count()
         self.manager = self.run(QueueManager.open(self.directory, name="here", clock=self.clock))
 
@@ -392,25 +392,44 @@ class ManagerMachine(RuleBasedStateMachine):
             held.locked = True
             return held
 
-        def real(handle: OpenQueue) -> Coroutine[Any, Any, Message]:
-            return self.manager.dequeue_message_begin(handle, timeout=0)
+        handles: list[OpenQueue] = []
 
-        begun = self.same_message(self.with_handle(name, real), model)
+        async def real() -> Message:
+            access = QueueAccess.RECEIVE_ADMIN if name == OUTGOING else QueueAccess.RECEIVE
+            handle = self.manager.open_queue(name, access)
+            try:
+                message = await self.manager.dequeue_message_begin(handle, timeout=0)
+            except LannerError:
+                self.manager.close_queue(handle)
+                raise
+            handles.append(handle)
+            return message
+
+        begun = self.same_message(real(), model)
         if begun is not None:
-            self.begun.append((begun[0], begun[0].box, begun[1]))
+            self.begun.append((begun[0], begun[0].box, begun[1], handles[0]))
 
-    @rule(index=INDEXES, delete=st.booleans())
-    def receive_end(self, index: int, delete: bool) -> None:
+    @rule(index=INDEXES, how=st.sampled_from(("take", "return", "close")))
+    def receive_end(self, index: int, how: str) -> None:
+        """End a receive in two phases: with the message, without, or by closing the handle."""
         if not self.begun:
             return
-        held, box, message = self.begun.pop(index % len(self.begun))
-        if box.deleted:
-            return
+        held, box, message, handle = self.begun.pop(index % len(self.begun))
 
-        def real(handle: OpenQueue) -> Coroutine[Any, Any, None]:
-            return self.manager.dequeue_message_end(handle, message, delete=delete)
+        async def real() -> None:
+            try:
+                if how != "close":
+                    await self.manager.dequeue_message_end(handle, message, delete=how == "take")
+            finally:
+                self.manager.close_queue(handle)
 
-        self.both(self.with_handle(box.name, real), lambda: self.world.end(held, delete=delete))
+        def model() -> None:
+            if not box.deleted:
+                self.world.end(held, delete=how == "take")
+            elif how != "close":
+                raise RefusedError(QueueDeletedError)
+
+        self.both(real(), model)
 
     def same_message(
         self, real: Coroutine[Any, Any, Message], model: Callable[[], Held]
@@ -572,7 +591,7 @@ class ManagerMachine(RuleBasedStateMachine):
             (1, lambda: self.receive_many(spot, maybe, 3)),
             (2, lambda: self.receive_by_lookup(spot, index, action, maybe)),
             (2, lambda: self.receive_begin(spot)),
-            (1, lambda: self.receive_end(index, rng.random() < 0.5)),
+            (1, lambda: self.receive_end(index, rng.choice(("take", "return", "close")))),
             (2, lambda: self.peek_by_lookup(spot, index, action)),
             (1, lambda: self.peek(spot)),
             (5, lambda: self.move(spot, index, goal, maybe)),
@@ -620,7 +639,7 @@ class ManagerMachine(RuleBasedStateMachine):
         expected = (len(box.held), len(free), box.bytes)
         assert counts == expected, f"{box.name} counts {counts}, not {expected}"
         assert set(info.subqueues) == {name for name, sub in box.subqueues.items() if sub.held}, box.name
-        assert info.open_handles == 0
+        assert info.open_handles == sum(begun is box for _, begun, _, _ in self.begun)
         if box.outgoing:
             assert (info.state is OutgoingState.ON_HOLD) == box.paused
 

@@ -477,5 +477,8 @@ class World:
             box.reserved = 0
             box.held = [held for held in box.held if held.transactional or held.message.is_recoverable]
             for held in box.held:
-                held.locked = held.purged = held.overdue = False
+                held.locked = held.overdue = False
                 held.due = held.expires
+        for held in [held for box in self.everything() for held in box.held if held.purged]:
+            held.purged = False
+            self.drop(held, MessageClass.NACK_QUEUE_PURGED)

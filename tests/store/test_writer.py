@@ -161,6 +161,7 @@ async def test_every_kind_of_row_in_one_group(
         (2, "private", "b", 1, b"{}", b"s"),
     ]
     changes.updates.append((2, 7, 9.5, 3, 3))
+    changes.purged += [(2, 1), (3, 1)]
     changes.deletes.append(1)
     changes.outcomes.append(("key", b"value", 5.0))
     changes.state.append(("scope", "key", b"value"))
@@ -168,9 +169,9 @@ async def test_every_kind_of_row_in_one_group(
     changes.queue_deletes.append((2,))
     assert await write(writer, changes) == [None]
     assert query(path, "SELECT * FROM queue") == [(1, "private", r".\private$\a", None, b"{}", None)]
-    assert query(path, "SELECT lookup, queue, class, expires, aborts FROM message") == [
-        (2, 1, 0, None, 0),
-        (3, 2, 7, 9.5, 3),
+    assert query(path, "SELECT lookup, queue, class, expires, aborts, flags FROM message") == [
+        (2, 1, 0, None, 0, 32),
+        (3, 2, 7, 9.5, 3, 0),
     ]
     assert query(path, "SELECT * FROM outcome") == [("key", b"value", 5.0)]
     assert query(path, "SELECT * FROM state") == [("scope", "key", b"value")]

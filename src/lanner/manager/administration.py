@@ -149,12 +149,10 @@ class Administration:
 
     async def purge(self, queue: Queue) -> int:
         """Purge Queue (3.1.7.1.7): drop what is available, mark what is locked. Says how many went."""
-        for position in queue.messages:
-            if position.state is PositionState.LOCKED:
-                queue.messages.mark_purged(position)
         dropped = 0
         # What comes in meanwhile was not meant: stop after as many as there are now.
         left = queue.messages.available_count
+        await self._mark_purged(queue)
         while positions := queue.messages.available(min(DROP_CHUNK, left)):
             for position in positions:
                 queue.messages.lock(position)
@@ -162,6 +160,19 @@ class Administration:
             dropped += len(positions)
             left -= len(positions)
         return dropped
+
+    async def _mark_purged(self, queue: Queue) -> None:
+        """Mark what is locked. The state of a recoverable message is persistent (3.1.1.11), so is this."""
+        locked = [position for position in queue.messages if position.state is PositionState.LOCKED]
+        if not locked:
+            return
+        changes = Changes()
+        for position in locked:
+            queue.messages.mark_purged(position)
+            if position.message is None:
+                changes.purged.append((position.lookup_id, queue.id))
+        changes.on_failed.extend(partial(queue.messages.unmark_purged, position) for position in locked)
+        await self._core.finish(changes)
 
     async def pause(self, queue: Queue) -> None:
         """Pause Queue (3.1.7.2.3)."""
@@ -202,8 +213,10 @@ class Administration:
             for position in positions:
                 queue.messages.lock(position)
             await self._delivery.drop_all(positions, HistoryEvent.DELETED, MessageClass.NACK_QUEUE_DELETED)
-        # What a transaction still holds goes as if the transaction had been aborted.
+        # What a transaction or a receive in two phases still holds goes as if that had been taken back.
         locked = list(queue.messages)
+        for handle in queue.handles:
+            handle.begun.clear()
         if locked:
             await self._delivery.drop_all(locked, HistoryEvent.DELETED, MessageClass.NACK_QUEUE_DELETED)
 

@@ -362,6 +362,19 @@ class Delivery:
             self.drop(changes, position, message, event, reason or expiry_reason(position.queue))
         await self._core.finish(changes)
 
+    async def finish_purge(self, positions: list[Position]) -> None:
+        """Drop messages that were locked when their queue was purged, and then the manager stopped.
+
+        It ended what held them, so they go as when a transaction is aborted (3.1.4.5).
+        """
+        for start in range(0, len(positions), DROP_CHUNK):
+            chunk = positions[start : start + DROP_CHUNK]
+            try:
+                await self.drop_all(chunk, HistoryEvent.PURGED, MessageClass.NACK_QUEUE_PURGED)
+            except LannerError as error:
+                # They are back in their queues. Their marks stay, and the next start tries again.
+                log.warning("purged messages could not be dropped: %s", error, extra=_about(chunk))
+
     # What is told to others.
 
     def send_report(self, changes: Changes, queue: Queue, report: Message) -> None:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from lanner.manager.positions import Position
 from lanner.manager.queues import Queue
 from lanner.model.errors import (
     QueueDeletedError,
@@ -46,6 +47,8 @@ class OpenQueue:
         self.share = share
         self.elements = tuple(elements)
         self.cursors: set[Cursor] = set()
+        self.begun: dict[int, Position] = {}
+        """What is being received in two phases through this handle, by lookup identifier (3.1.7.1.11)."""
         self.is_closed = False
         self._queue = queue
         if queue is not None:

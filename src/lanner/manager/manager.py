@@ -87,7 +87,7 @@ class QueueManager:
         self._delivery = Delivery(core)
         self._returning = Returning(core, self._delivery)
         self._administration = Administration(core, self._delivery)
-        self._opening = Opening(core)
+        self._opening = Opening(core, self._delivery)
         self._sending = Sending(core, self._delivery)
         self._reading = Reading(core, self._delivery, self._returning)
         self._outcomes = Outcomes(core)
@@ -134,10 +134,11 @@ class QueueManager:
         store = await Store.open(Path(directory), name=name, identifier=identifier, now=clock.time())
         try:
             manager = cls(Core(store, settings, clock), enterprise, enterprise_interval)
-            load(manager._core, manager._delivery)
+            purged = load(manager._core, manager._delivery)
             await manager._numbering.recover()
             await manager._administration.create_system_queues()
             await manager.enterprise.open()
+            await manager._delivery.finish_purge(purged)
         except BaseException:
             await store.close()
             raise
@@ -367,7 +368,7 @@ class QueueManager:
         return self._opening.open(name, access, share, token)
 
     def close_queue(self, handle: OpenQueue) -> None:
-        """Close Queue (3.1.7.1.6): its waiting reads are cancelled, its cursors closed."""
+        """Close Queue (3.1.7.1.6): its waiting reads end, its cursors close, what it began is given back."""
         self._opening.close(handle)
 
     def open_cursor(self, handle: OpenQueue) -> Cursor:
@@ -499,7 +500,7 @@ class QueueManager:
         cursor: Cursor | None = None,
         tag: Hashable | None = None,
     ) -> Message:
-        """Dequeue Message Begin (3.1.7.1.11): lock the next message until it is ended."""
+        """Dequeue Message Begin (3.1.7.1.11): lock the next message until this ends, or the handle."""
         self._core.check_running()
         return await self._reading.receive(
             handle,

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from lanner.manager.core import Core
 from lanner.manager.cursors import Cursor
+from lanner.manager.delivery import Delivery
 from lanner.manager.handles import OpenQueue, check_sharing
 from lanner.manager.naming import AnyName
 from lanner.manager.queues import OutgoingQueue, Queue
@@ -49,8 +50,9 @@ _RIGHTS = {
 class Opening:
     """Gives out handles."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, delivery: Delivery) -> None:
         self._core = core
+        self._delivery = delivery
 
     def open(self, name: AnyName, access: QueueAccess, share: ShareMode, token: Token | None) -> OpenQueue:
         """Open Queue (3.1.7.1.5)."""
@@ -82,9 +84,24 @@ class Opening:
             self.close_cursor(cursor)
         queue = handle.detach()
         if queue is not None:
+            self._end_receives(handle, queue)
             error = OperationCancelledError(f"the handle on {queue.name} was closed")
             queue.readers.cancel(error, handle=handle)
             self._core.drop_idle_subqueue(queue)
+
+    def _end_receives(self, handle: OpenQueue, queue: Queue) -> None:
+        """Give back what was to be received in two phases: nobody is left to end it.
+
+        Decision: Close Queue says nothing of Dequeue Message Begin, and would leave the message locked until
+        a restart. Here it ends as Dequeue Message End does that deletes nothing (3.1.7.1.12).
+        """
+        begun, handle.begun = handle.begun, {}
+        if not self._core.is_running:
+            return
+        for position in begun.values():
+            # Deleting the queue may have made it a dead letter meanwhile, which others may have locked.
+            if position.queue is queue:
+                self._delivery.release(position)
 
     def close_cursor(self, cursor: Cursor) -> None:
         """Close Cursor (3.1.7.1.2)."""

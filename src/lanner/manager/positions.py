@@ -191,6 +191,14 @@ class MessageList:
         position.state = PositionState.PURGE_PENDING
         self._locked_visible.discard(position.lookup_id)
 
+    def unmark_purged(self, position: Position) -> None:
+        """Let a locked message be as before: the mark could not be stored."""
+        if position.state is not PositionState.PURGE_PENDING:
+            return
+        position.state = PositionState.LOCKED
+        if position.flags & PEEK_WHEN_LOCKED:
+            self._locked_visible.add(position.lookup_id)
+
     def remove(self, position: Position) -> None:
         """Take a message out."""
         if position.state is PositionState.AVAILABLE:

@@ -21,6 +21,7 @@ from lanner.model.errors import (
     LannerError,
     MessageLockedError,
     MessageNotFoundError,
+    OperationCancelledError,
     QueueDeletedError,
     ReceiveTimeoutError,
     StaleHandleError,
@@ -73,7 +74,7 @@ class Reading:
             )
         else:
             position = await self._next(handle, queue, timeout, wanted, tag)
-        return await self._hand_out(position, transaction, two_phase)
+        return await self._hand_out(handle, position, transaction, two_phase)
 
     async def receive_many(
         self, handle: OpenQueue, count: int, *, timeout: float | None, transaction: Transaction | None
@@ -109,14 +110,16 @@ class Reading:
         if peek:
             return await self._core.load(position)
         queue.messages.lock(position)
-        return await self._hand_out(position, transaction, two_phase)
+        return await self._hand_out(handle, position, transaction, two_phase)
 
     async def end(self, handle: OpenQueue, message: Message, *, delete: bool) -> None:
         """Dequeue Message End (3.1.7.1.12)."""
         queue = handle.queue
-        position = queue.messages.get(message.lookup_id)
-        if position is None or position.state is PositionState.AVAILABLE:
-            raise TransactionSequenceError("the message is not being received in two phases")
+        position = handle.begun.pop(message.lookup_id, None)
+        if position is None or position.queue is not queue:
+            raise TransactionSequenceError(
+                "the message is not being received in two phases through this handle"
+            )
         if not delete:
             self._delivery.release(position)
             return
@@ -244,11 +247,17 @@ class Reading:
     # Handing out.
 
     async def _hand_out(
-        self, position: Position, transaction: Transaction | None, two_phase: bool
+        self, handle: OpenQueue, position: Position, transaction: Transaction | None, two_phase: bool
     ) -> Message:
         if not two_phase:
             return (await self._hand_out_all([position], transaction))[0]
-        return (await self._load_locked([position]))[0]
+        queue = position.queue
+        (message,) = await self._load_locked([position])
+        if handle.is_closed:
+            self._release(queue, [position])
+            raise OperationCancelledError(f"the handle on {queue.name} was closed")
+        handle.begun[position.lookup_id] = position
+        return message
 
     async def _hand_out_all(
         self, positions: list[Position], transaction: Transaction | None

@@ -35,6 +35,7 @@ class Changes:
         "on_applied",
         "on_failed",
         "outcomes",
+        "purged",
         "queue_deletes",
         "queues",
         "state",
@@ -49,6 +50,8 @@ class Changes:
         """The content of each of ``messages``."""
         self.updates: list[tuple[int, int, float | None, int, int]] = []
         """queue, class, expires, aborts, lookup."""
+        self.purged: list[tuple[int, int]] = []
+        """lookup, queue: messages that are locked and that a purge has marked, if they are still there."""
         self.deletes: list[int] = []
         """Lookup identifiers."""
         self.outcomes: list[tuple[str, bytes, float]] = []
@@ -70,6 +73,7 @@ class Changes:
             self.queues
             or self.messages
             or self.updates
+            or self.purged
             or self.deletes
             or self.outcomes
             or self.state
@@ -83,6 +87,7 @@ class Changes:
         return (
             len(self.messages)
             + len(self.updates)
+            + len(self.purged)
             + len(self.deletes)
             + len(self.history)
             + len(self.queues)

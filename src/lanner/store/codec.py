@@ -45,6 +45,8 @@ class MessageFlags(IntFlag):
     ACKNOWLEDGMENTS = 4
     TRANSACTIONAL = 8
     PEEK_WHEN_LOCKED = 16
+    PURGED = 32
+    """Its queue was purged while it was locked: it goes when it comes back (MS-MQDMPR 3.1.1.11)."""
 
 
 def flags_of(message: Message) -> int:

@@ -43,7 +43,11 @@ T = TypeVar("T")
 
 _encoder = msgspec.msgpack.Encoder()
 
-_UPDATE_MESSAGE = "UPDATE message SET queue=?, class=?, expires=?, aborts=? WHERE lookup=?"
+# 32 is MessageFlags.PURGED.
+_UPDATE_MESSAGE = (
+    "UPDATE message SET queue=?, class=?, expires=?, aborts=?, flags = flags & ~32 WHERE lookup=?"
+)
+_MARK_PURGED = "UPDATE message SET flags = flags | 32 WHERE lookup=? AND queue=?"
 _PUT_QUEUE = "INSERT OR REPLACE INTO queue VALUES (?,?,?,?,?,?)"
 _DELETE_QUEUE = "DELETE FROM queue WHERE id=?"
 _PUT_OUTCOME = "INSERT INTO outcome VALUES (?,?,?)"
@@ -243,6 +247,8 @@ class Writer:
         messages = _rows(changes.messages for changes in group)
         self._segments.insert(messages, _rows(changes.contents for changes in group))
         many(_UPDATE_MESSAGE, _rows(changes.updates for changes in group))
+        # After the updates: a message that leaves its queue in the same group is not there to be marked.
+        many(_MARK_PURGED, _rows(changes.purged for changes in group))
         self._segments.delete(_rows(changes.deletes for changes in group))
         many(_PUT_OUTCOME, _rows(changes.outcomes for changes in group))
         put, deleted = _last_states(group)
