@@ -7,7 +7,10 @@ moment ``end`` it reads what there is and ends. Bronze is always there; SINKS ar
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
+import traceback
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +23,8 @@ from lanner.pipeline import jobs
 from lanner.pipeline.session import local_session
 
 END = "end"
+PATIENCE = "120"
+"""Seconds: the manager may be slow, as all on a busy machine, and is never away."""
 
 
 class Given(NamedTuple):
@@ -45,7 +50,7 @@ class Given(NamedTuple):
 
 
 def start_streams(spark: SparkSession, given: Given) -> list[StreamingQuery]:
-    manager = {"managers": given.url, "token": given.token}
+    manager = {"managers": given.url, "token": given.token, "patience": PATIENCE}
     rows = (
         spark.readStream.format("msmq")
         .options(**manager, **given.limits, queue=given.source, startingOffsets="earliest", minPartitions="2")
@@ -69,14 +74,27 @@ def start_streams(spark: SparkSession, given: Given) -> list[StreamingQuery]:
     ]
 
 
+def end_with(query: StreamingQuery) -> None:
+    """A stream that fails ends the driver, which otherwise would go on without it."""
+    try:
+        query.awaitTermination()
+    except Exception:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+
+
 def main(given: Given) -> None:
     spark = local_session("killed", fast_start=True, settings=FAST)
     spark.sparkContext.setLogLevel("OFF")
     streams = start_streams(spark, given)
+    watchers = [threading.Thread(target=end_with, args=(query,), daemon=True) for query in streams]
+    for watcher in watchers:
+        watcher.start()
     if given.is_to_end:
-        for query in streams:
-            query.awaitTermination()  # what they send is history, too
-    options = {"token": given.token, "minPartitions": "2", **given.limits}
+        for watcher in watchers:
+            watcher.join()  # what they send is history, too
+    options = {"token": given.token, "patience": PATIENCE, "minPartitions": "2", **given.limits}
     while True:
         jobs.ingest_managers(spark, f"{given.directory}/lake", given.url, options=options)
         if given.is_to_end:

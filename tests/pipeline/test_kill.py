@@ -51,6 +51,7 @@ class Driver:
         self._directory = directory
         self._sinks = sinks
         self._limit = limit
+        self._log = directory / "log"
         self.lake = directory / "lake"
         self._logs = [*(directory / name for name in sinks), self.lake / "_checkpoints" / "managers"]
 
@@ -70,7 +71,7 @@ class Driver:
         try:
             deadline = time.monotonic() + START_SECONDS
             while not self._is_time(kill, before, reached):
-                assert process.poll() is None, "the driver ended by itself"
+                assert process.poll() is None, f"the driver ended by itself: {self._said()}"
                 assert time.monotonic() < deadline, f"the driver does not get on: {before}, {self.commits()}"
                 time.sleep(0.02)
             time.sleep(patience)
@@ -87,7 +88,7 @@ class Driver:
     def run_to_the_end(self) -> None:
         process = self._start(END)
         try:
-            assert process.wait(END_SECONDS) == 0
+            assert process.wait(END_SECONDS) == 0, self._said()
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -96,13 +97,23 @@ class Driver:
         limit = "5000" if moment == END else self._limit
         machine = (self._machine.url, self._machine.token)
         about = (*machine, self._directory, DURABLE, TRANSACTIONAL, ",".join(self._sinks))
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.pipeline.kill_driver", *map(str, (*about, limit, moment, after))],
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        self._directory.mkdir(exist_ok=True)
+        with self._log.open("wb") as log:
+            return subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.pipeline.kill_driver",
+                    *map(str, (*about, limit, moment, after)),
+                ],
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def _said(self) -> str:
+        return self._log.read_text(errors="replace")[-3000:]
 
 
 @contextmanager
