@@ -188,6 +188,18 @@ def test_what_has_just_been_handed_over_is_a_doubt(spark: SparkSession, tmp_path
     assert lake.audit(**later).counts == {"lost (violation)": 1}
 
 
+def test_what_refutes_is_shown_first(spark: SparkSession, tmp_path: Path) -> None:
+    fleet = clean()
+    explained_gap(fleet)
+    arrived_twice(fleet)
+    lost(fleet)  # its destination's history ends with it, so it is a doubt
+    lake = Lake(spark, tmp_path)
+    lake.load(fleet.frame(spark))
+    shown = [one["severity"] for one in lake.audit().findings]
+    assert set(shown) == {"violation", "doubt", "explained"}
+    assert shown == sorted(shown, key=["violation", "doubt", "explained"].index)
+
+
 def test_only_a_manager_that_had_nothing_more_to_tell_can_refute(spark: SparkSession, tmp_path: Path) -> None:
     fleet = clean()
     lost(fleet)

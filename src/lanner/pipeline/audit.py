@@ -81,7 +81,7 @@ def audit(
     ).collect()[0]
     streams = messages.filter(F.col("stream").isNotNull()).select("sender_id", "stream").distinct().count()
     found.unpersist()
-    shown = written.orderBy("severity", "kind", "message_id").limit(SHOWN).collect()
+    shown = written.orderBy(_gravity(), "kind", "message_id").limit(SHOWN).collect()
     return Audit(
         verdict=_verdict(counts),
         messages=total["messages"],
@@ -371,6 +371,12 @@ def _with_proof(found: DataFrame, bronze: Bronze) -> DataFrame:
     )
     ordered = F.transform("e", lambda one: F.struct(*(one[name].alias(name) for name in _EVENT_FIELDS)))
     return found.join(proof, "message_id", "left").select(*_FIELDS, ordered.alias("events"))
+
+
+def _gravity() -> Column:
+    """What refutes comes first, what is explained last."""
+    order = F.array(*(F.lit(severity.value) for severity in Severity))
+    return F.array_position(order, F.col("severity"))
 
 
 def _verdict(counts: Mapping[str, int]) -> Verdict:

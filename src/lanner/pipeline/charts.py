@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 
@@ -21,9 +21,12 @@ MAX_DRAWN = 60
 """Managers on the map; more cannot be read."""
 
 _TICKS = 4
-_TIME_TICKS = 6
+_TIME_TICKS = 7
+_TIME_STEPS = [3600.0 * hours for hours in (1, 2, 3, 6, 12, 24, 48, 168)]
 _MAX_LABEL = 52
-_SPACING = 150.0
+_SPACING = 190.0
+_ABOVE, _BELOW = (-42.0, -27.0), (37.0, 52.0)
+"""Where the two lines of a manager's label are: on the side away from the others."""
 
 
 def lines(
@@ -93,8 +96,9 @@ def flow_map(flows: Sequence[tuple[str, str, int]], troubled: Mapping[str, int])
         (one, other, count) for one, other, count in flows if one in index and other in index and one != other
     ]
     points = place(len(names), [(index[one], index[other]) for one, other, _ in drawn], _SPACING)
-    points = points - points.min(axis=0) + np.array((110.0, 60.0))
+    points = points - points.min(axis=0) + np.array((110.0, 70.0))
     width, height = (float(side) for side in points.max(axis=0) + np.array((110.0, 70.0)))
+    middle = float(points[:, 1].mean())
     most = max((count for _, _, count in drawn), default=1)
     parts = [
         '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="11" markerHeight="11" '
@@ -108,11 +112,12 @@ def flow_map(flows: Sequence[tuple[str, str, int]], troubled: Mapping[str, int])
         dead = troubled.get(name, 0)
         fill, edge = ("#fbe9e7", "#c0392b") if dead else ("#e4effb", "#1665c1")
         words = f"{total[name]:,} messages" + (f", {dead:,} dead" if dead else "")
+        first, second = _ABOVE if y < middle else _BELOW
         parts += [
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="20" fill="{fill}" stroke="{edge}" stroke-width="2"/>',
-            f'<text x="{x:.1f}" y="{y + 37:.1f}" text-anchor="middle" class="strong">'
+            f'<text x="{x:.1f}" y="{y + first:.1f}" text-anchor="middle" class="strong">'
             f"{escape(_cut(name))}</text>",
-            f'<text x="{x:.1f}" y="{y + 52:.1f}" text-anchor="middle">{words}</text>',
+            f'<text x="{x:.1f}" y="{y + second:.1f}" text-anchor="middle" class="on-top">{words}</text>',
         ]
     left_out = len(total) - len(names)
     note = f"<p class=note>{left_out:,} managers with less traffic are not drawn.</p>" if left_out else ""
@@ -153,13 +158,21 @@ def _frame(scale: _Scale, unit: str) -> Iterator[str]:
     yield f'<text x="{LEFT}" y="14">{escape(unit)}</text>'
 
 
-def _time_axis(first: float, last: float, at: object) -> Iterator[str]:
-    assert callable(at)
-    steps = _TIME_TICKS if last > first else 0
-    for number in range(steps + 1):
-        time = first + (last - first) * (number / steps if steps else 0)
-        anchor = "start" if steps and number == 0 else "end" if steps and number == steps else "middle"
-        yield f'<text x="{at(time):.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{_moment(time)}</text>'
+def _time_axis(first: float, last: float, at: Callable[[float], float]) -> Iterator[str]:
+    bottom = HEIGHT - BOTTOM
+    for time in _round_times(first, last):
+        x = f"{at(time):.1f}"
+        yield f'<line x1="{x}" y1="{bottom}" x2="{x}" y2="{bottom + 5}" stroke="#b9c4d0"/>'
+        yield f'<text x="{x}" y="{HEIGHT - 8}" text-anchor="middle">{_moment(time)}</text>'
+
+
+def _round_times(first: float, last: float) -> list[float]:
+    """Full hours or days between two times, not more than can be read beside each other."""
+    step = next((step for step in _TIME_STEPS if (last - first) / step <= _TIME_TICKS), _TIME_STEPS[-1])
+    while (last - first) / step > _TIME_TICKS:
+        step *= 2
+    begin = math.ceil(first / step) * step
+    return [begin + step * number for number in range(int((last - begin) // step) + 1)] or [first]
 
 
 def _arrow(

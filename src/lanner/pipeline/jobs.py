@@ -66,7 +66,7 @@ def _refresh_envelopes(lake: Lake) -> int:
     written = {}
     count = 0
     for name, part in with_bodies.items():
-        path = f"{ENVELOPE_TABLE}/batch={name}"
+        path = f"{ENVELOPE_TABLE}/batch={name}/commit={manifest.commit + 1:010}"
         lake.tables.write(envelopes_of(lake.bronze.events({name: part})), path)
         count += lake.tables.read([path], ENVELOPES).count()
         written[name] = Part(path=path)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
+import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -19,6 +20,7 @@ from lanner.pipeline.gold import Gold
 __all__ = ["render"]
 
 MAX_ROWS = 15
+HOUR = 3600.0
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -34,8 +36,8 @@ section { background: #fff; border: 1px solid #dde3ea; border-radius: 8px; paddi
 .numbers b { display: block; font-size: 22px; } .note { color: #51606f; }
 .proved { color: #2e8b57; } .doubted { color: #b7791f; } .refuted { color: #c0392b; }
 svg { max-width: 100%; height: auto; } svg text { font-size: 12px; fill: #51606f; }
-svg text.strong { font-weight: 600; fill: #1d2733; font-size: 13px; } svg text.small { font-size: 11px;
-  paint-order: stroke; stroke: #fff; stroke-width: 3px; }
+svg text.strong { font-weight: 600; fill: #1d2733; font-size: 13px; } svg text.small { font-size: 11px; }
+svg text.strong, svg text.small, svg text.on-top { paint-order: stroke; stroke: #fff; stroke-width: 3px; }
 .legend span { margin-right: 16px; }
 .legend i { display: inline-block; width: 12px; height: 12px; margin-right: 5px; border-radius: 2px; }
 table { border-collapse: collapse; width: 100%; } th { text-align: left; color: #51606f; font-weight: 600; }
@@ -122,8 +124,11 @@ def _traffic(queues: DataFrame) -> dict[str, list[tuple[float, float]]]:
         .orderBy("hour")
         .collect()
     )
+    by_hour = {row["hour"].timestamp(): row for row in rows}
+    # An hour without a row had no traffic: a line that skips it would show some.
+    hours = np.arange(min(by_hour), max(by_hour) + 1, HOUR) if by_hour else ()
     return {
-        name: [(row["hour"].timestamp(), float(row[name])) for row in rows]
+        name: [(hour, float(by_hour[hour][name]) if hour in by_hour else 0.0) for hour in map(float, hours)]
         for name in ("sent", "arrived", "received", "sent again")
     }
 
@@ -206,11 +211,11 @@ def _audit_words(judged: Audit) -> str:
         Verdict.REFUTED: "Exactly-once-in-order delivery is refuted.",
     }
     rows = [
-        (one["kind"], one["severity"], one["sender"] or "", one["destination"] or "", one["detail"])
+        [one[name] or "" for name in ("kind", "severity", "message_id", "sender", "destination", "detail")]
         for one in judged.findings[:MAX_ROWS]
     ]
     counts = ", ".join(f"{count:,} {name}" for name, count in judged.counts.items())
-    table = _table(("what", "is", "sender", "destination", "detail"), rows) if rows else ""
+    table = _table(("what", "is", "message", "sender", "destination", "detail"), rows) if rows else ""
     summary = f'<p class="{judged.verdict}">{words[judged.verdict]}</p>'
     return summary + (f"<p>{escape(counts)}</p>" if counts else "") + table
 
