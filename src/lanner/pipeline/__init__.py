@@ -1,4 +1,4 @@
-"""Everything that needs pyspark. A queue manager never imports it."""
+"""Everything that needs pyspark. A queue manager imports its settings, which do not, and nothing else."""
 
 from __future__ import annotations
 
