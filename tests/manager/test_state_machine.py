@@ -677,5 +677,6 @@ def test_the_manager_does_what_the_model_does() -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(7200)
 def test_the_same_over_many_runs() -> None:
     run_state_machine_as_test(ManagerMachine, settings=_settings(2000))
