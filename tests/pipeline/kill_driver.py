@@ -51,19 +51,21 @@ class Given(NamedTuple):
 
 def start_streams(spark: SparkSession, given: Given) -> list[StreamingQuery]:
     manager = {"managers": given.url, "token": given.token, "patience": PATIENCE}
-    rows = (
-        spark.readStream.format("msmq")
-        .options(**manager, **given.limits, queue=given.source, startingOffsets="earliest", minPartitions="2")
-        .load()
-    )
+
+    def rows() -> DataFrame:
+        # One for each query: two that share a frame share state in Java, which then fails now and then with
+        # "Illegal size of collection" while a task is made.
+        options = {**manager, **given.limits, "queue": given.source, "minPartitions": "2"}
+        return spark.readStream.format("msmq").options(**options, startingOffsets="earliest").load()
 
     def write(frame: DataFrame, batch: int) -> None:
         # A batch that is repeated writes its own directory over.
         frame.select("lsn", "label").write.mode("overwrite").parquet(f"{given.directory}/rows/batch={batch}")
 
     writers = {
-        "files": rows.writeStream.foreachBatch(write),
-        "queue": rows.select("label")
+        "files": rows().writeStream.foreachBatch(write),
+        "queue": rows()
+        .select("label")
         .writeStream.format("msmq")
         .options(**manager, queue=given.target, delivery="transactional"),
     }

@@ -97,7 +97,8 @@ def _hold_at_commit(is_it: Callable[[], bool], hold: Callable[[], NoReturn], *, 
     commit = Tables.commit
 
     def committed(self: Tables, table: str, manifest: Manifest) -> None:
-        wanted = table == TABLE and is_it()
+        brings_rows = manifest.parts != self.manifest(table, manifest.version).parts
+        wanted = table == TABLE and brings_rows and is_it()
         if wanted and before:
             hold()
         commit(self, table, manifest)
@@ -115,7 +116,7 @@ class Left:
         checkpoint = root / "_checkpoints" / stream
         self.planned = _last(checkpoint / "offsets")
         self.complete = _last(checkpoint / "commits")
-        self.batch = f"{stream}-{self.planned:010}"
+        self.batch = f"{stream}-{_identity(checkpoint)}-{self.planned:010}"
         manifests = sorted((self._table / "_manifests").glob("*.json"))
         self.parts: dict[str, dict[str, Any]] = (
             json.loads(manifests[-1].read_text())["parts"] if manifests else {}
@@ -143,6 +144,10 @@ class Left:
                     pyarrow.dataset.dataset(events, format="parquet").to_table(["lsn"])["lsn"].to_pylist()
                 )
         return sorted(found)
+
+
+def _identity(checkpoint: Path) -> str:
+    return str(json.loads((checkpoint / "metadata").read_text())["id"])[:8]
 
 
 def _last(log: Path) -> int:
