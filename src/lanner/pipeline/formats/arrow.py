@@ -1,4 +1,4 @@
-"""Arrow files: four times the size of Parquet, and read as they are, without decoding."""
+"""Arrow files: about twice the size of Parquet, and read as they are, with next to nothing to decode."""
 
 from __future__ import annotations
 
