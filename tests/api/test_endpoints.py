@@ -18,6 +18,8 @@ from tests.api.served import QUEUE, Served
 
 from lanner.api.endpoints import ENDPOINTS
 from lanner.config import load_config
+from lanner.model.history import HistoryRow
+from lanner.schema.history import BLOCK_LENGTH
 from lanner.service import running
 
 HELLO = base64.b64encode(b"hello").decode()
@@ -206,6 +208,18 @@ async def test_the_history_as_json_lines_and_as_arrow(served: Served, queue: str
     assert table.column("label").to_pylist() == ["one", "two"]
 
 
+async def test_the_history_as_it_is_kept(served: Served, queue: str) -> None:
+    await send(served, label="one")
+    await send(served, label="two")
+    data = (await served.http.get("/v1/history", params={"format": "blocks"})).content
+    labels = []
+    while data:
+        (length,) = BLOCK_LENGTH.unpack_from(data)
+        block, data = data[4 : 4 + length], data[4 + length :]
+        labels += [row.label for row in msgspec.msgpack.decode(block, type=list[HistoryRow])]
+    assert labels == ["one", "two"]
+
+
 async def test_readers_of_the_history(served: Served, queue: str) -> None:
     await send(served)
     await served.ask("POST", "/v1/history/readers", name="spark")
@@ -351,7 +365,7 @@ async def test_without_pyarrow_the_answer_says_what_is_missing(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.delitem(sys.modules, "lanner.store.arrow", raising=False)
+    monkeypatch.delitem(sys.modules, "lanner.model.history_arrow", raising=False)
     refused = await served.ask_refused(400, "GET", "/v1/history", format="arrow")
     assert "lanner[arrow]" in refused["hint"]
 

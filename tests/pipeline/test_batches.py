@@ -6,7 +6,7 @@ import pyarrow
 import pytest
 
 from lanner.pipeline import batches
-from lanner.pipeline.batches import BATCH_ROWS, conform, from_rows, pieces
+from lanner.pipeline.batches import BATCH_ROWS, FEW_ROWS, conform, from_rows, pieces, together
 
 SCHEMA = pyarrow.schema(
     [
@@ -49,3 +49,13 @@ def test_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BATCH_BYTES", 1000)
     rows = [{"manager": "LON-1", "lsn": number, "body": b"x" * 400} for number in range(7)]
     assert [batch.num_rows for batch in from_rows(rows, SCHEMA)] == [3, 3, 1]
+
+
+def test_small_batches_are_put_together() -> None:
+    def batch(rows: int) -> pyarrow.RecordBatch:
+        return pyarrow.record_batch([pyarrow.array(range(rows))], names=["lsn"])
+
+    assert list(together([])) == []
+    assert [one.num_rows for one in together([batch(1), batch(2)])] == [3]
+    sizes = (FEW_ROWS - 1, 2, FEW_ROWS + 5, 1)
+    assert [one.num_rows for one in together(map(batch, sizes))] == [FEW_ROWS + 1, FEW_ROWS + 5, 1]

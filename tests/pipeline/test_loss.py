@@ -271,6 +271,6 @@ def test_a_manager_that_always_breaks_off_is_given_up(
     reader = stream(machine, **STRICT)
     start = reader.initialOffset()
     (part,) = reader.partitions(start, after(reader, start))
-    monkeypatch.setattr("lanner.pipeline.reading._fetch", lambda *_: None)
+    monkeypatch.setattr("lanner.pipeline.reading._fetch", lambda *_, **__: None)
     with pytest.raises(ManagerAwayError, match="does not answer"):
         list(reader.read(part))

@@ -9,6 +9,7 @@ from pyspark.sql.types import ByteType, LongType, StructType, TimestampType
 
 from lanner.client import MessageOut, QueueOut
 from lanner.model.history import HISTORY_COLUMNS
+from lanner.model.history_arrow import HISTORY_SCHEMA
 from lanner.pipeline.schema import (
     DEADLETTERS,
     HISTORY,
@@ -20,7 +21,6 @@ from lanner.pipeline.schema import (
     arrow_schema,
     spark_schema,
 )
-from lanner.store.arrow import HISTORY_SCHEMA
 
 
 def test_history_is_the_managers_history_with_the_manager_before_it() -> None:

@@ -15,8 +15,15 @@ from hypothesis import strategies as st
 
 from lanner.model.errors import LannerError
 from lanner.model.history import HISTORY_COLUMNS, HistoryRow
+from lanner.model.history_arrow import (
+    HISTORY_SCHEMA,
+    ROWS_AT_ONCE,
+    Row,
+    decode_block,
+    from_blocks,
+    record_batch,
+)
 from lanner.store import Changes, Store
-from lanner.store.arrow import HISTORY_SCHEMA, ROWS_AT_ONCE, Row, decode_block, from_blocks, record_batch
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -151,6 +158,6 @@ def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
         return found(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    monkeypatch.delitem(sys.modules, "lanner.store.arrow")
+    monkeypatch.delitem(sys.modules, "lanner.model.history_arrow")
     with pytest.raises(LannerError, match=r"pip install 'lanner\[arrow\]'"):
-        importlib.import_module("lanner.store.arrow")
+        importlib.import_module("lanner.model.history_arrow")

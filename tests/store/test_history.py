@@ -7,14 +7,15 @@ from contextlib import AbstractAsyncContextManager, closing
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lanner.model.errors import InvalidPropertyError, LannerError, StoreDamagedError, StoreError
 from lanner.model.history import HistoryRow
 from lanner.model.message import Message
 from lanner.store import Changes, Store
-from lanner.store.history import MAX_READER_NAME, History, HistoryReader
-from lanner.store.writer import MAX_BLOCK_ROWS
+from lanner.store.history import BLOCKS_AT_ONCE, MAX_READER_NAME, History, HistoryReader
+from lanner.store.writer import MAX_BLOCK_BYTES, MAX_BLOCK_ROWS
 
 Opened = Callable[..., AbstractAsyncContextManager[Store]]
 MakeMessage = Callable[..., Message]
@@ -328,6 +329,55 @@ async def test_a_range_that_was_trimmed_in_part(five_blocks: Store) -> None:
     await five_blocks.history.trim(before=3.0, max_bytes=None)
     assert await lsns(five_blocks, 2, 7) == numbers(5, 7)
     assert await lsns(five_blocks, 1, 3) == []
+
+
+# Blocks as they are kept.
+
+
+async def kept_rows(history: History, first: int, last: int, *, bodies: bool = True) -> list[HistoryRow]:
+    decode = msgspec.msgpack.Decoder(list[HistoryRow]).decode
+    found = [block async for some in history.blocks(first, last, bodies=bodies) for block in some]
+    return [row for block in found for row in decode(block)]
+
+
+async def test_blocks_are_cut_to_every_range(five_blocks: Store) -> None:
+    history = five_blocks.history
+    for first in range(-1, 18):
+        for last in range(first - 1, 18):
+            wanted = await history.rows(first, last) if first > 0 else await history.rows(1, last)
+            assert await kept_rows(history, first, last) == wanted
+
+
+async def test_blocks_that_are_whole_are_as_they_were_written(five_blocks: Store) -> None:
+    kept = await five_blocks.read(
+        lambda connection: connection.execute("SELECT data FROM history ORDER BY first").fetchall()
+    )
+    found = [block async for some in five_blocks.history.blocks(1, EVERYTHING) for block in some]
+    assert found == [data for (data,) in kept]
+
+
+async def test_blocks_without_bodies(store: Store, recording: Recording) -> None:
+    await store.commit(recording(3, body=b"large"))
+    assert [row.body for row in await kept_rows(store.history, 1, 3)] == [b"large"] * 3
+    assert [row.body for row in await kept_rows(store.history, 1, 3, bodies=False)] == [None] * 3
+
+
+async def test_blocks_of_a_long_history_come_some_at_a_time(store: Store, recording: Recording) -> None:
+    for _ in range(5):
+        await store.commit(recording(3, body=bytes(BLOCKS_AT_ONCE // 5)))
+    parts = [len(some) async for some in store.history.blocks(1, EVERYTHING)]
+    assert parts == [2, 2, 1]
+    assert [row.lsn for row in await kept_rows(store.history, 1, EVERYTHING)] == numbers(1, 15)
+
+
+async def test_a_block_has_bodies_of_a_bounded_size(store: Store, recording: Recording) -> None:
+    half = MAX_BLOCK_BYTES // 2
+    changes = recording(2)
+    for size in (half, half, half, MAX_BLOCK_BYTES + 1, 1, 0):
+        changes.history += recording(1, body=bytes(size)).history
+    await store.commit(changes)
+    assert [(first, last) for first, last, _ in await blocks(store)] == [(1, 4), (5, 5), (6, 6), (7, 8)]
+    assert await lsns(store) == numbers(1, 8)
 
 
 # Arrow.

@@ -267,6 +267,12 @@ class Client:
         """Read a range of the history as the bytes of an Arrow stream."""
         return self.iterate_over(self._client.history_arrow(first, last, bodies=bodies))
 
+    def history_blocks(
+        self, first: int = 1, last: int | None = None, *, bodies: bool = True
+    ) -> Generator[bytes, None, None]:
+        """Read a range of the history as the manager keeps it: each block a MessagePack list of rows."""
+        return self.iterate_over(self._client.history_blocks(first, last, bodies=bodies))
+
     def register_reader(self, name: str) -> ReaderOut:
         """Let retention wait for a reader."""
         return self.run(self._client.register_reader(name))

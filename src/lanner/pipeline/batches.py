@@ -9,10 +9,13 @@ import pyarrow
 
 from lanner.pipeline.schema import BODY
 
-__all__ = ["BATCH_ROWS", "conform", "from_rows", "pieces"]
+__all__ = ["BATCH_ROWS", "conform", "from_rows", "pieces", "together"]
 
 BATCH_ROWS = 16_384
 """Rows of a batch at most; from 4,000 on more gain little."""
+
+FEW_ROWS = 4096
+"""Rows from which a batch is large enough."""
 
 BATCH_BYTES = 64 * 1024 * 1024
 """Bytes of a batch at most, unless one row is larger: Spark holds several."""
@@ -47,6 +50,18 @@ def pieces(batch: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
     step = max(1, min(BATCH_ROWS, rows * BATCH_BYTES // max(size, BATCH_BYTES)))
     for first in range(0, rows, step):
         yield batch.slice(first, step)
+
+
+def together(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """Put small batches together: each costs Spark as much as some hundred rows."""
+    some: list[pyarrow.RecordBatch] = []
+    for batch in batches:
+        some.append(batch)
+        if sum(one.num_rows for one in some) >= FEW_ROWS:
+            yield pyarrow.concat_batches(some)
+            some = []
+    if some:
+        yield pyarrow.concat_batches(some)
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]], schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:

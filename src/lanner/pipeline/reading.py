@@ -6,13 +6,16 @@ is missing is seen here, and told.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pyarrow
 
 from lanner.model.errors import ConnectionFailedError, LannerError
-from lanner.pipeline.batches import conform, pieces
+from lanner.model.history_arrow import ROWS_AT_ONCE, Row, decode_block, record_batch
+from lanner.pipeline.batches import conform, pieces, together
 from lanner.pipeline.errors import ManagerAwayError, tell_loss
 from lanner.pipeline.filters import RowFilter
 from lanner.pipeline.managers import Run, connected
@@ -39,13 +42,13 @@ def read_range(
     """Give the rows of a range, once and in order, also when the manager is restarted meanwhile."""
     following, count = part.first, FIRST_REQUEST
     deadline: float | None = None
-    with connected(part.manager, patience) as run:
+    with connected(part.manager, patience) as run, _collector_at_rest():
         if not _is_the_same(run, part, fail):
             return
         while following < part.end:
             last = min(following + count, part.end) - 1
-            data = _fetch(run, following, last, bodies=BODY in schema.names)
-            if data is None:  # it was away, and may be another now
+            blocks = _fetch(run, following, last, bodies=BODY in schema.names)
+            if blocks is None:  # it was away, and may be another now
                 deadline = deadline or time.monotonic() + patience
                 if time.monotonic() > deadline:
                     raise _away(part)
@@ -54,11 +57,24 @@ def read_range(
                     return
                 continue
             deadline = None
-            for batch in _checked(part, data, following, last, fail):
+            size = sum(map(len, blocks))
+            for batch in together(_checked(part, blocks, following, last, fail)):
                 whole = conform(batch, schema, manager=part.name, manager_id=part.id)
                 yield from pieces(wanted.apply(whole))
             following = last + 1
-            count = _next_count(count, len(data))
+            count = _next_count(count, size)
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Rows are thousands of tuples that live for a moment: to look for cycles among them took a sixth."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _next_count(count: int, size: int) -> int:
@@ -81,12 +97,11 @@ def _is_the_same(run: Run, part: HistoryRange, fail: bool) -> bool:
     return False
 
 
-def _fetch(run: Run, first: int, last: int, *, bodies: bool) -> bytes | None:
+def _fetch(run: Run, first: int, last: int, *, bodies: bool) -> list[bytes] | None:
     """Read one answer; None if the connection broke and the manager is to be looked at again."""
 
-    async def fetch() -> bytes:
-        pieces = run.client.history_arrow(first, last, bodies=bodies)
-        return b"".join([piece async for piece in pieces])
+    async def fetch() -> list[bytes]:
+        return [block async for block in run.client.history_blocks(first, last, bodies=bodies)]
 
     try:
         return run(fetch())
@@ -95,26 +110,32 @@ def _fetch(run: Run, first: int, last: int, *, bodies: bool) -> bytes | None:
 
 
 def _checked(
-    part: HistoryRange, data: bytes, first: int, last: int, fail: bool
+    part: HistoryRange, blocks: list[bytes], first: int, last: int, fail: bool
 ) -> Iterator[pyarrow.RecordBatch]:
     following = first
-    try:
-        with pyarrow.ipc.open_stream(data) as stream:
-            for batch in stream:
-                if not batch.num_rows:
-                    continue
-                lsn = batch.column("lsn")
-                begin, end = lsn[0].as_py(), lsn[-1].as_py() + 1
-                if end - begin != batch.num_rows:
-                    raise LannerError(f"{part.name}: LSN {begin} to {end - 1} came as {batch.num_rows} rows")
-                _tell_missing(part, following, begin, fail)
-                yield batch
-                following = end
-    except pyarrow.ArrowInvalid as error:
-        raise LannerError(
-            f"{part.name}: the history of LSN {first} to {last} cannot be read: {error}"
-        ) from error
+    for rows in _decoded(part, blocks):
+        begin, end = rows[0][0], rows[-1][0] + 1
+        if end - begin != len(rows):
+            raise LannerError(f"{part.name}: LSN {begin} to {end - 1} came as {len(rows)} rows")
+        _tell_missing(part, following, begin, fail)
+        yield record_batch(rows)
+        following = end
     _tell_missing(part, following, last + 1, fail)
+
+
+def _decoded(part: HistoryRange, blocks: list[bytes]) -> Iterator[list[Row]]:
+    """The rows of several blocks together: one may have one row or thousands."""
+    rows: list[Row] = []
+    for block in blocks:
+        try:
+            rows += decode_block(block)
+        except ValueError as error:  # msgspec's errors are ValueErrors
+            raise LannerError(f"{part.name}: a block of its history cannot be read: {error}") from error
+        if len(rows) >= ROWS_AT_ONCE:
+            yield rows
+            rows = []
+    if rows:
+        yield rows
 
 
 def _tell_missing(part: HistoryRange, following: int, begin: int, fail: bool) -> None:

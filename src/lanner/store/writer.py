@@ -39,6 +39,9 @@ REWRITE_SLICE = 16
 MAX_BLOCK_ROWS = 4096
 """History rows in one block: what a reader has to decode to get at one of them."""
 
+MAX_BLOCK_BYTES = 16 * 1024 * 1024
+"""Bodies in one block, unless one is larger: SQLite takes values of 1 GB, and readers hold blocks whole."""
+
 T = TypeVar("T")
 
 _encoder = msgspec.msgpack.Encoder()
@@ -265,11 +268,19 @@ class Writer:
         self.statistics.count(len(group), len(messages), time.perf_counter() - begin)
 
     def _history_blocks(self, rows: list[HistoryRow]) -> Iterator[tuple[int, int, bytes]]:
-        for lsn, row in enumerate(rows, self.last_lsn + 1):
-            row.lsn = lsn
-        for start in range(0, len(rows), MAX_BLOCK_ROWS):
-            block = rows[start : start + MAX_BLOCK_ROWS]
-            yield block[0].lsn, block[-1].lsn, _encoder.encode(block)
+        start = size = 0
+        for number, row in enumerate(rows):
+            row.lsn = self.last_lsn + 1 + number
+            body = 0 if row.body is None else len(row.body)
+            if number - start == MAX_BLOCK_ROWS or (size and size + body > MAX_BLOCK_BYTES):
+                yield self._history_block(rows[start:number])
+                start, size = number, 0
+            size += body
+        if rows:
+            yield self._history_block(rows[start:])
+
+    def _history_block(self, rows: list[HistoryRow]) -> tuple[int, int, bytes]:
+        return rows[0].lsn, rows[-1].lsn, _encoder.encode(rows)
 
     def _roll_back(self, problem: Exception) -> None:
         if is_fatal(problem):

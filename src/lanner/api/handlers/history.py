@@ -12,6 +12,7 @@ from lanner.api.context import Api, Stream
 from lanner.api.tokens import Caller
 from lanner.schema.base import DoneAnswer, In
 from lanner.schema.history import (
+    BLOCK_LENGTH,
     ConfirmRequest,
     HistoryRequest,
     HistoryStatus,
@@ -24,6 +25,7 @@ __all__ = ["confirm", "forget", "read", "register", "status"]
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON_LINES = "application/x-ndjson"
+BLOCKS = "application/vnd.lanner.history-blocks"
 
 _encoder = msgspec.json.Encoder()
 
@@ -35,9 +37,11 @@ async def read(api: Api, caller: Caller, request: HistoryRequest) -> Stream:
     last = api.manager.history.last_lsn if request.last is None else request.last
     if request.format == "arrow":
         # An extra: where it is missing, this says so before the answer begins.
-        from lanner.store.arrow import HISTORY_SCHEMA
+        from lanner.model.history_arrow import HISTORY_SCHEMA
 
         return Stream(ARROW, _arrow(api, request, last, HISTORY_SCHEMA))
+    if request.format == "blocks":
+        return Stream(BLOCKS, _blocks(api, request, last))
     return Stream(JSON_LINES, _json_lines(api, request, last))
 
 
@@ -55,6 +59,11 @@ async def _json_lines(api: Api, request: HistoryRequest, last: int) -> AsyncIter
                 row.body = None
         yield b"".join(_encoder.encode(msgspec.structs.asdict(row)) + b"\n" for row in rows)
         first = rows[-1].lsn + 1
+
+
+async def _blocks(api: Api, request: HistoryRequest, last: int) -> AsyncIterator[bytes]:
+    async for some in api.manager.history.blocks(request.first, last, bodies=request.bodies):
+        yield b"".join([part for block in some for part in (BLOCK_LENGTH.pack(len(block)), block)])
 
 
 async def _arrow(api: Api, request: HistoryRequest, last: int, schema: Any) -> AsyncIterator[bytes]:

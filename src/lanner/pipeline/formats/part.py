@@ -14,7 +14,7 @@ from lanner.pipeline.filters import RowFilter
 
 __all__ = ["ROWS_PER_PART", "FileFormat", "FilePart", "Origin", "origin_in"]
 
-ROWS_PER_PART = 500_000
+ROWS_PER_PART = 524_288
 """What one task reads, unless ``minPartitions`` wants smaller parts."""
 
 

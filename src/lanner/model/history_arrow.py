@@ -1,4 +1,4 @@
-"""History rows as Arrow record batches. The only module of the base package that needs pyarrow."""
+"""History rows as Arrow record batches, for the API and for Spark. It needs pyarrow, which is an extra."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ except ImportError as error:
 
 from lanner.model.history import HistoryRow
 
-__all__ = ["HISTORY_SCHEMA", "Row", "decode_block", "from_blocks", "record_batch"]
+__all__ = ["HISTORY_SCHEMA", "ROWS_AT_ONCE", "Row", "decode_block", "from_blocks", "record_batch"]
 
 Row: TypeAlias = tuple[Any, ...]
 """A row of the history, in the order of the columns."""
