@@ -225,7 +225,7 @@ def test_on_a_full_disk_tokens_stay_as_they_were(
     done(run("token", "remove", "shop"))
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "arrow"])
 def test_an_export_to_a_full_disk(run: Run, form: str) -> None:
     make_everything(run)
     line = failed(run("history", "export", FULL_FILE, "--format", form))

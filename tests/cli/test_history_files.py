@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,3 +96,26 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
         appearing_whole(tmp_path / "none" / "h") as unfinished,
     ):
         unfinished.write_text("x")
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "h"
+    link.symlink_to(tmp_path / "elsewhere" / "h")
+    with appearing_whole(link) as unfinished:
+        unfinished.write_text("x")
+    assert link.is_symlink()
+    assert (tmp_path / "elsewhere" / "h").read_text() == "x"
+
+
+def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "h"
+    os.mkfifo(pipe)
+    heard: list[str] = []
+    reader = threading.Thread(target=lambda: heard.append(pipe.read_text()))
+    reader.start()
+    with appearing_whole(pipe) as unfinished:
+        unfinished.write_text("x")
+    reader.join(10)
+    assert heard == ["x"]
+    assert pipe.is_fifo()

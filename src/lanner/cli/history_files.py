@@ -46,15 +46,22 @@ def write_columns(
 
 @contextmanager
 def appearing_whole(file: Path) -> Iterator[Path]:
-    """A place to write to, which becomes the file when everything is written, and is gone if not."""
-    unfinished = file.with_name(f"{file.name}.unfinished")
+    """A place to write to, which becomes the file when everything is written, and is gone if not.
+
+    A device or a pipe is written to as it is: it must not be replaced by a file of its name.
+    """
+    target = file.resolve()  # whoever has a link there keeps it
+    is_replaced = target.is_file() or not target.exists()
+    unfinished = target.with_name(f"{target.name}.unfinished") if is_replaced else target
     try:
         yield unfinished
-        unfinished.replace(file)
+        if is_replaced:
+            unfinished.replace(target)
     except OSError as error:
         raise InvalidPropertyError(f"cannot write {file}: {error.strerror or error}") from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        if is_replaced:
+            unfinished.unlink(missing_ok=True)
 
 
 def _writer(form: Columnar, file: Path, schema: pyarrow.Schema) -> Any:
