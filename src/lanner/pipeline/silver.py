@@ -1,8 +1,8 @@
 """Silver: one row per message, made anew for the messages that new batches are about.
 
 Rows are kept by the day on which a message was first heard of. A refresh looks up which days have rows of
-the new batches' messages, gathers all events of these messages from bronze, and writes those days again;
-all other days stay as they are. So an event may come as late as it likes.
+the new batches' messages, gathers all events of these messages from bronze, and writes those days again, and
+the days that get new messages; all other days stay as they are. So an event may come as late as it likes.
 """
 
 from __future__ import annotations
@@ -61,13 +61,15 @@ class Silver:
         new = to_events(self._bronze.events(batches))
         count = sum(part.facts["events"] for part in batches.values())
         event_days = {day for part in batches.values() for day in part.facts["days"]}
-        touched = self._days_of(manifest, new)
+        shared = self._days_of(manifest, new)
+        # A day is one directory: what is written of it takes the place of what was there.
+        touched = shared | {day for day in event_days if day in manifest.parts}
         # Tasks hold so many messages at a time that none needs to sort them.
         self._tables.spark.conf.set("spark.sql.objectHashAggregate.sortBased.fallbackThreshold", "400000")
-        if touched:
+        if shared:
             rows = self._merged(manifest, sorted(touched), new, event_days, count)
         else:
-            rows = messages_of(new, count)
+            rows = self._read(manifest, sorted(touched)).unionByName(messages_of(new, count))
         number = manifest.commit + 1
         written = self._write(rows, number, sorted(touched))
         marks = [_mark(name, part) for name, part in batches.items()]

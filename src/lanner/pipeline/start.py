@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from lanner.model.errors import InvalidPropertyError, LannerError
@@ -18,7 +21,8 @@ __all__ = ["check_master", "make_session", "under_spark_submit"]
 
 TIME_ZONE = {"spark.sql.session.timeZone": "UTC"}
 
-QUIET = {"spark.log.level": "OFF"}
+LOG_LEVEL = "spark.log.level"
+QUIET = {LOG_LEVEL: "OFF"}
 """What is wrong comes as an exception, and is told in one line; Spark's log would add a page to it."""
 
 CLUSTER_SETTINGS = {
@@ -27,6 +31,8 @@ CLUSTER_SETTINGS = {
     # These suit one small machine; a cluster has its own.
     if name not in ("spark.ui.enabled", "spark.sql.shuffle.partitions", "spark.default.parallelism")
 }
+
+STANDARD_ERROR = 2
 
 LOCAL_IP = "SPARK_LOCAL_IP"
 _LOCAL = re.compile(r"local(\[.+\])?")
@@ -50,6 +56,33 @@ def check_master(asked: str) -> None:
 def make_session(master: str = "", settings: Mapping[str, str] | None = None) -> SparkSession:
     """Make one; ``settings`` are Spark's own, and win over those that all our sessions have."""
     chosen = QUIET | dict(settings or {})
+    with _java_unheard() if LOG_LEVEL not in (settings or {}) else nullcontext():
+        try:
+            return _made(master, chosen)
+        except PySparkRuntimeError as error:
+            if error.getCondition() != "JAVA_GATEWAY_EXITED":
+                raise
+            raise LannerError(
+                "Java could not be started for Spark",
+                hint=f'look at pipeline.spark; "{LOG_LEVEL}" = "ERROR" there shows what Java says',
+            ) from None
+
+
+@contextmanager
+def _java_unheard() -> Iterator[None]:
+    """Java inherits a standard error that leads nowhere: it would begin with six lines about itself."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(STANDARD_ERROR), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, STANDARD_ERROR)
+    try:
+        yield
+    finally:
+        os.dup2(kept, STANDARD_ERROR)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _made(master: str, chosen: dict[str, str]) -> SparkSession:
     # What a batch of a stream raises is logged with its stack, and then raised by the query as well.
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     if under_spark_submit():
