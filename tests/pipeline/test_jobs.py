@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -144,6 +146,34 @@ def test_a_missing_java_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp
     outcome = CliRunner().invoke(app, ["pipeline", "refresh"])
     assert outcome.exit_code == 1
     assert "openjdk-17-jre-headless" in outcome.stderr
+
+
+def run_alone(directory: Path, *arguments: str, **spark: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process, and with a Java, of its own."""
+    settings = ",".join(f"spark.{name}={value}" for name, value in spark.items())
+    return subprocess.run(
+        [sys.executable, "-m", "lanner", "pipeline", *arguments],
+        cwd=directory,
+        env=os.environ | {"LANNER_PIPELINE_SPARK": settings},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_spark_and_java_say_nothing_of_themselves(tmp_path: Path) -> None:
+    outcome = run_alone(tmp_path, "refresh")
+    assert outcome.returncode == 0, outcome.stderr
+    assert all(re.fullmatch(r" *[0-9.]+ s  .+", line) for line in outcome.stderr.splitlines())
+
+
+def test_a_java_that_does_not_start_is_said_in_one_line(tmp_path: Path) -> None:
+    outcome = run_alone(tmp_path, "refresh", **{"driver.memory": "much"})
+    assert outcome.returncode == 1
+    [started, said] = outcome.stderr.splitlines()
+    assert "starting Spark" in started
+    assert said.startswith("lanner: Java could not be started for Spark (look at pipeline.spark")
 
 
 def test_the_audit_ends_with_its_verdict(
