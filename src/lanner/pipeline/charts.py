@@ -23,7 +23,7 @@ MAX_DRAWN = 60
 _TICKS = 4
 _TIME_TICKS = 7
 _TIME_STEPS = [3600.0 * hours for hours in (1, 2, 3, 6, 12, 24, 48, 168)]
-_MAX_LABEL = 52
+_MAX_LABEL = 60
 _SPACING = 190.0
 _ABOVE, _BELOW = (-42.0, -27.0), (37.0, 52.0)
 """Where the two lines of a manager's label are: on the side away from the others."""
@@ -66,7 +66,7 @@ def bars(rows: Sequence[tuple[str, float]], unit: str, *, limit: int = 12) -> st
         return _nothing()
     largest = max(value for _, value in chosen) or 1.0
     height = 26 * len(chosen) + 8
-    left = 330
+    left = 380
     parts = []
     for number, (name, value) in enumerate(chosen):
         y = 6 + 26 * number
