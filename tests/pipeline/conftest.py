@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +20,11 @@ if importlib.util.find_spec("pyspark") is None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    if shutil.which("java") is None:
-        pytest.skip("needs Java: openjdk-17-jre-headless")
     from lanner.pipeline import register
-    from lanner.pipeline.session import local_session
+    from lanner.pipeline.session import has_java, local_session
+
+    if not has_java():
+        pytest.skip("needs Java: openjdk-17-jre-headless, or JAVA_HOME")
 
     warehouse = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
     session = local_session("tests", fast_start=True, settings=FAST | warehouse)

@@ -57,7 +57,7 @@ _BODY = HISTORY_SCHEMA.get_field_index("body")
 
 # Columns are made of tuples twice as fast as of structs, so blocks are decoded into tuples of the same types.
 _types = tuple(get_type_hints(HistoryRow).values())
-_decoder: msgspec.msgpack.Decoder[list[Row]] = msgspec.msgpack.Decoder(list[tuple[_types]])  # type: ignore
+_decoder: msgspec.msgpack.Decoder[list[Row]] = msgspec.msgpack.Decoder(list[tuple[_types]])  # type: ignore[valid-type]
 
 
 def decode_block(data: bytes) -> list[Row]:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lanner.model.errors import LannerError
 
-__all__ = ["JavaMissingError", "local_session", "prepare_environment"]
+__all__ = ["JavaMissingError", "has_java", "local_session", "prepare_environment"]
 
 LOOPBACK = "127.0.0.1"
 
@@ -46,7 +46,7 @@ class JavaMissingError(LannerError):
 
 def prepare_environment() -> None:
     """Let Spark use this Python and this machine alone; must be done before the first session."""
-    if not _has_java():
+    if not has_java():
         raise JavaMissingError(
             "Spark needs Java 17 or later and there is none",
             hint="apt install openjdk-17-jre-headless, or set JAVA_HOME",
@@ -75,6 +75,7 @@ def local_session(
     return builder.getOrCreate()
 
 
-def _has_java() -> bool:
+def has_java() -> bool:
+    """Whether there is a Java, in ``JAVA_HOME`` or on the path."""
     home = os.environ.get("JAVA_HOME")
     return (home is not None and (Path(home) / "bin" / "java").exists()) or shutil.which("java") is not None
